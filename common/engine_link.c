@@ -1,0 +1,363 @@
+/* The sweep, in order: (1) the ROUTER digests what its I/O thread has queued, else a probe may still enter
+ * the pipe of a connection that is already gone; (2) each known or watched rank is probed with an empty
+ * ABORT, which an engine answers with nothing (protocol.md 5); (3) if any route was lost, the PULL is read to
+ * its end, so that the last outputs of a dying engine are not lost; (4) only then the losses are reported.
+ *
+ * A sweep runs after any connection of the input ROUTER came or went, after a death sentinel, after a failed
+ * send, and once a second. libzmq tells of a closed connection shortly before the ROUTER itself learns of it,
+ * hence a second sweep SETTLE_MS later. */
+#include "common/engine_link.h"
+
+#include "common/log.h"
+#include "common/receiver.h"
+#include "common/turn.h"
+#include "common/wire_outputs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    SWEEP_MS = 1000,
+    SETTLE_MS = 10,
+    REGISTRATION_MAX = 1 << 20,
+    OUTPUTS_MAX = 1 << 28,
+    DRAIN_MAX =
+        1 << 16, /* messages read before a loss is reported: more than any backlog of a dying engine */
+    LATE_REGISTRATION_MS = 1000,
+    DEATH_MS = 1000,
+    LAST_ABORTS_MS = 500, /* closing waits so long for ABORTs that are not sent yet */
+};
+
+typedef enum { ROUTE_UNKNOWN, ROUTE_UP, ROUTE_LOST } route_state_t;
+
+typedef struct {
+    route_state_t state;
+    bool watched;
+    bool registered; /* this connection's registration was seen */
+    bool lost_now;   /* found by the running sweep, not yet reported */
+    int64_t up_ms;   /* when the route came up */
+} route_t;
+
+struct engine_link {
+    zloop_t *loop;
+    engine_link_options_t options;
+    receiver_t *input;
+    receiver_t *output;
+    zsock_t *monitor; /* PAIR: connections of the input ROUTER */
+    route_t *routes;  /* beside options.ranks */
+    turn_t *sweep_turn;
+    int sweep_timer;
+    int settle_timer;    /* -1: not running */
+    int64_t sentinel_ms; /* when the last death sentinel came; 0: never */
+};
+
+static int compare_ranks(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static route_t *route_of(const engine_link_t *self, uint32_t rank)
+{
+    const uint32_t *ranks = self->options.ranks;
+    const uint32_t *found = bsearch(&rank, ranks, self->options.rank_count, sizeof rank, compare_ranks);
+    return found ? &self->routes[found - ranks] : NULL;
+}
+
+bool engine_link_route_up(const engine_link_t *link, uint32_t rank)
+{
+    const route_t *route = route_of(link, rank);
+    return route && route->state == ROUTE_UP;
+}
+
+bool engine_link_death_reported(const engine_link_t *link)
+{
+    return link->sentinel_ms > 0 && zclock_mono() - link->sentinel_ms <= DEATH_MS;
+}
+
+void engine_link_watch(engine_link_t *link, uint32_t rank)
+{
+    route_t *route = route_of(link, rank);
+    if (!route || route->watched)
+        return;
+    route->watched = true;
+    if (route->state != ROUTE_UP)
+        turn_schedule(link->sweep_turn);
+}
+
+static int send_to(engine_link_t *self, uint32_t rank, wire_request_type_t type, const void *payload,
+                   size_t size)
+{
+    wg_engine_id_t id;
+    uint8_t type_byte = (uint8_t)type;
+    if (wg_engine_id_from_rank(&id, rank) != WG_OK)
+        return -1;
+    const wire_bytes_t frames[] = {{id.bytes, sizeof id.bytes}, {&type_byte, 1}, {payload, size}};
+    return message_send(receiver_socket(self->input), frames, 3);
+}
+
+wg_status_t engine_link_send(engine_link_t *link, uint32_t rank, wire_request_type_t type,
+                             const void *payload, size_t size, wg_error_t *error)
+{
+    if (send_to(link, rank, type, payload, size) == 0)
+        return WG_OK;
+    if (errno == EAGAIN)
+        return WG_FAIL(error, DISPATCHER_CLOSED, rank, "its input queue is full");
+    turn_schedule(link->sweep_turn);
+    return WG_FAIL(error, DISPATCHER_CLOSED, rank, "it is not connected");
+}
+
+/* --- what comes in --- */
+
+static void refuse_registration(engine_link_t *self, wire_bytes_t id, const char *why)
+{
+    char text[WG_ID_TEXT_SIZE];
+    wg_error_t error;
+    wg_id_text(text, id.data, id.size);
+    WG_FAIL(&error, UNEXPECTED_HANDSHAKE_IDENTITY, text, why);
+    faults_report(self->options.faults, FAULTS_INPUT, text, &error);
+}
+
+static void report_up(engine_link_t *self, uint32_t rank, route_t *route)
+{
+    route->state = ROUTE_UP;
+    route->up_ms = zclock_mono();
+    self->options.events->on_route(self->options.context, rank, true);
+}
+
+static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
+{
+    route->state = ROUTE_LOST;
+    route->registered = false;
+    route->lost_now = false;
+    self->options.events->on_route(self->options.context, rank, false);
+}
+
+/* An engine registers once. A registration on a route that is up thus comes from an engine that took the
+ * place of another whose loss no sweep has seen; unless a probe found the connection just before its
+ * registration was read. */
+static bool is_another_engine(const route_t *route)
+{
+    if (route->state != ROUTE_UP)
+        return false;
+    return route->registered || zclock_mono() - route->up_ms > LATE_REGISTRATION_MS;
+}
+
+static void on_input(void *context, const message_t *message)
+{
+    engine_link_t *self = context;
+    wg_engine_id_t id;
+    wire_bytes_t identity = message->count > 0 ? message->frames[0] : (wire_bytes_t){NULL, 0};
+    if (wg_engine_id_parse(&id, identity.data, identity.size, NULL) != WG_OK) {
+        /* also where ROUTER_HANDOVER leaves what an old connection still had queued: under an id of five
+         * bytes */
+        refuse_registration(self, identity, "not two bytes");
+        return;
+    }
+    uint32_t rank = wg_engine_id_rank(id);
+    route_t *route = route_of(self, rank);
+    if (!route) {
+        refuse_registration(self, identity, "this client does not serve that rank");
+        return;
+    }
+    if (message->count != 2) {
+        refuse_registration(self, identity, "a registration has one frame");
+        return;
+    }
+    if (is_another_engine(route))
+        report_loss(self, rank, route);
+    bool was_up = route->state == ROUTE_UP;
+    route->watched = true;
+    route->registered = true;
+    self->options.events->on_registration(self->options.context, rank, message->frames[1]);
+    if (!was_up)
+        report_up(self, rank, route);
+}
+
+static bool is_sentinel(const message_t *message)
+{
+    static const char sentinel[] = WIRE_ENGINE_CORE_DEAD;
+    return message->count == 1 && message->frames[0].size == sizeof sentinel - 1 &&
+           memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
+}
+
+static void on_output(void *context, const message_t *message)
+{
+    engine_link_t *self = context;
+    if (is_sentinel(message)) {
+        log_notice("an engine says that it is dying; checking every route");
+        self->sentinel_ms = zclock_mono();
+        turn_schedule(self->sweep_turn);
+    } else if (message->count == 0) {
+        wg_error_t error;
+        WG_FAIL(&error, DECODE, "EngineCoreOutputs", (size_t)0, "too many frames");
+        faults_report(self->options.faults, FAULTS_OUTPUT, "output", &error);
+    } else {
+        self->options.events->on_outputs(self->options.context, message->frames, message->count);
+    }
+}
+
+/* --- routes --- */
+
+/* What the I/O threads have queued for the ROUTER is digested whenever its events are asked for. */
+static void digest_commands(const receiver_t *receiver)
+{
+    int events;
+    size_t size = sizeof events;
+    zmq_getsockopt(zsock_resolve(receiver_socket(receiver)), ZMQ_EVENTS, &events, &size);
+}
+
+/* True where the ROUTER has a connection of that rank; a full queue is one, too. */
+static bool probe(engine_link_t *self, uint32_t rank)
+{
+    static const uint8_t empty_array = 0x90;
+    return send_to(self, rank, WIRE_REQUEST_ABORT, &empty_array, 1) == 0 || errno == EAGAIN;
+}
+
+/* Notes losses, reports routes that are back. True if any route was lost. */
+static bool probe_all(engine_link_t *self)
+{
+    bool lost = false;
+    for (uint32_t i = 0; i < self->options.rank_count; i++) {
+        route_t *route = &self->routes[i];
+        uint32_t rank = self->options.ranks[i];
+        if (!route->watched)
+            continue;
+        bool up = probe(self, rank);
+        route->lost_now = route->state == ROUTE_UP && !up;
+        lost = lost || route->lost_now;
+        if (route->state != ROUTE_UP && up)
+            report_up(self, rank, route);
+    }
+    return lost;
+}
+
+void engine_link_sweep(engine_link_t *link)
+{
+    digest_commands(link->input);
+    if (!probe_all(link))
+        return;
+    receiver_drain(link->output, DRAIN_MAX);
+    for (uint32_t i = 0; i < link->options.rank_count; i++) {
+        if (link->routes[i].lost_now)
+            report_loss(link, link->options.ranks[i], &link->routes[i]);
+    }
+}
+
+static void on_sweep_turn(void *context)
+{
+    engine_link_sweep(context);
+}
+
+static int on_sweep_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    engine_link_t *self = context;
+    if (timer == self->settle_timer)
+        self->settle_timer = -1;
+    engine_link_sweep(self);
+    return 0;
+}
+
+static int on_monitor(zloop_t *loop, zsock_t *socket, void *context)
+{
+    engine_link_t *self = context;
+    message_t event = {0};
+    while (message_receive(&event, socket))
+        ;
+    message_free(&event);
+    turn_schedule(self->sweep_turn);
+    if (self->settle_timer == -1)
+        self->settle_timer = zloop_timer(loop, SETTLE_MS, 1, on_sweep_timer, self);
+    return 0;
+}
+
+/* --- birth and death --- */
+
+static bool open_monitor(engine_link_t *self)
+{
+    char address[64];
+    snprintf(address, sizeof address, "inproc://engine-link-%p", (void *)self);
+    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    if (zmq_socket_monitor(zsock_resolve(receiver_socket(self->input)), address, events) != 0)
+        return false;
+    self->monitor = zsock_new(ZMQ_PAIR);
+    return self->monitor && zmq_connect(zsock_resolve(self->monitor), address) == 0;
+}
+
+static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *error)
+{
+    const engine_link_options_t *options = &self->options;
+    const socket_options_t input = {
+        .type = ZMQ_ROUTER,
+        .mandatory = true,
+        .handover = true, /* else a restarted engine with the same id is never heard (design.md 8) */
+        .heartbeat_interval_ms = options->heartbeat_interval_ms,
+        .heartbeat_timeout_ms = options->heartbeat_timeout_ms,
+        .max_message_bytes = REGISTRATION_MAX,
+        .send_hwm = options->send_hwm,
+        .linger_ms = LAST_ABORTS_MS,
+    };
+    const socket_options_t output = {
+        .type = ZMQ_PULL,
+        .heartbeat_interval_ms = options->heartbeat_interval_ms,
+        .heartbeat_timeout_ms = options->heartbeat_timeout_ms,
+        .max_message_bytes = OUTPUTS_MAX,
+    };
+    wg_status_t status = receiver_bind(&self->output, loop, &output, options->output, on_output, self, error);
+    /* the input last: an engine that has just registered may be sent requests at once */
+    if (status == WG_OK)
+        status = receiver_bind(&self->input, loop, &input, options->input, on_input, self, error);
+    if (status == WG_OK && !open_monitor(self))
+        status = WG_FAIL(error, SYSTEM, "socket monitor", zmq_strerror(errno));
+    return status;
+}
+
+wg_status_t engine_link_new(engine_link_t **out, zloop_t *loop, const engine_link_options_t *options,
+                            wg_error_t *error)
+{
+    wg_status_t status = WG_FAIL(error, SYSTEM, "engine link", "out of memory");
+    engine_link_t *self = calloc(1, sizeof *self);
+    *out = NULL;
+    if (!self)
+        return status;
+    self->loop = loop;
+    self->options = *options;
+    self->sweep_timer = -1;
+    self->settle_timer = -1;
+    self->routes = calloc(options->rank_count, sizeof *self->routes);
+    self->sweep_turn = turn_new(loop, on_sweep_turn, self);
+    if (self->routes && self->sweep_turn)
+        status = open_sockets(self, loop, error);
+    if (status != WG_OK) {
+        engine_link_destroy(&self);
+        return status;
+    }
+    zloop_reader(loop, self->monitor, on_monitor, self);
+    self->sweep_timer = zloop_timer(loop, SWEEP_MS, 0, on_sweep_timer, self);
+    *out = self;
+    return WG_OK;
+}
+
+void engine_link_destroy(engine_link_t **link)
+{
+    engine_link_t *self = *link;
+    if (!self)
+        return;
+    if (self->sweep_timer != -1)
+        zloop_timer_end(self->loop, self->sweep_timer);
+    if (self->settle_timer != -1)
+        zloop_timer_end(self->loop, self->settle_timer);
+    turn_destroy(&self->sweep_turn);
+    if (self->monitor) {
+        zmq_socket_monitor(zsock_resolve(receiver_socket(self->input)), NULL, 0);
+        zloop_reader_end(self->loop, self->monitor);
+    }
+    zsock_destroy(&self->monitor);
+    receiver_destroy(&self->input);
+    receiver_destroy(&self->output);
+    free(self->routes);
+    free(self);
+    *link = NULL;
+}

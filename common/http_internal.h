@@ -1,0 +1,113 @@
+/* http_internal.h: what the files of the HTTP server share, and nobody else uses.
+ *
+ *   http_server.c    the daemon, its place in the loop, connections
+ *   http_listener.c  the listening socket
+ *   http_request.c   a request arrives, is refused or given to its handler, and ends
+ *   http_response.c  the answer, whole or as a stream
+ *   http_error.c     errors as JSON
+ *
+ * A user's callback runs in two places only, both inside MHD_run or MHD_stop_daemon: the handler when a
+ * request is complete, on_gone when libmicrohttpd says that an exchange has ended. All else (a client that
+ * left, a stream that is cut) works by breaking the connection, and lets libmicrohttpd find it broken. */
+#ifndef WG_COMMON_HTTP_INTERNAL_H
+#define WG_COMMON_HTTP_INTERNAL_H
+
+#include "common/http_server.h"
+
+#include <microhttpd.h>
+#include <sys/queue.h>
+
+typedef struct http_connection {
+    http_server_t *server;
+    http_exchange_t *exchange; /* the request that is arriving or being answered, or NULL */
+    int fd;                    /* libmicrohttpd's, which closes it */
+    bool half_closed;          /* the client sends no more */
+    bool is_receiving;
+    int64_t receive_by_ms; /* monotonic */
+    TAILQ_ENTRY(http_connection) receiving;
+} http_connection_t;
+
+typedef enum {
+    EXCHANGE_READING,   /* the request is arriving */
+    EXCHANGE_REFUSED,   /* answered already; what still arrives of the request is thrown away */
+    EXCHANGE_WAITING,   /* the handler has it and has not begun the response */
+    EXCHANGE_STREAMING, /* the response has begun, and the user may write */
+    EXCHANGE_RELEASED,  /* the user is done with it, libmicrohttpd maybe not yet */
+} exchange_state_t;
+
+struct http_exchange {
+    http_connection_t *connection;
+    struct MHD_Connection *mhd; /* NULL when its memory, which holds the headers, is gone */
+    const http_route_t *route;  /* NULL: none has this path and method */
+    exchange_state_t state;
+    bool is_head;
+    bool is_suspended; /* libmicrohttpd does not look at the connection before it is resumed */
+    bool is_pending;   /* to be resumed by the next run */
+    bool is_cut;       /* the socket was reset; nothing more is sent */
+    size_t received;   /* body bytes so far */
+    text_buffer_t body;
+    text_buffer_t output; /* of a stream; the first `taken` bytes are libmicrohttpd's already */
+    size_t taken;
+    size_t whole_size; /* of a response given whole */
+    http_gone_fn *on_gone;
+    void *user;
+    LIST_ENTRY(http_exchange) all;
+    LIST_ENTRY(http_exchange) pending;
+};
+
+struct http_server {
+    http_server_options_t options;
+    zloop_t *loop;
+    struct MHD_Daemon *daemon;
+    int listen_fd; /* libmicrohttpd's once there is a daemon; -1: closed */
+    int events_fd; /* the epoll set that the loop polls */
+    int timer_fd;
+    uint16_t port;
+    int64_t armed_ms; /* when the timer fires */
+    bool is_running;  /* inside MHD_run */
+    bool is_stopping;
+    bool slot_freed;                         /* a connection was closed since MHD_run began */
+    TAILQ_HEAD(, http_connection) receiving; /* connections without a complete request, the oldest first */
+    LIST_HEAD(, http_exchange) exchanges;
+    LIST_HEAD(, http_exchange) pending;
+    http_server_stats_t stats;
+};
+
+/* A non-blocking socket that listens on *address; port 0 becomes the port that the system chose.
+ * WG_E_SYSTEM. The caller closes *fd. */
+WG_MUST_CHECK wg_status_t http_listener_open(int *fd, uint16_t *port, const config_http_t *address,
+                                             wg_error_t *error);
+
+/* libmicrohttpd's callbacks. The context is the http_server_t. */
+enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd, const char *path,
+                                       const char *method, const char *version, const char *data,
+                                       size_t *size, void **slot);
+void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **slot,
+                               enum MHD_RequestTerminationCode why);
+
+/* The end of the exchange: tells the user if that is due, and frees it. */
+void http_exchange_end(http_exchange_t *exchange);
+
+/* Has a suspended exchange resumed at the end of the turn. */
+void http_exchange_wake(http_exchange_t *exchange);
+
+/* Resets the connection, whatever state it is in, and drops unsent output. The end follows in the next run.
+ */
+void http_exchange_cut(http_exchange_t *exchange);
+
+/* Response bytes that libmicrohttpd has not taken, as http_server_stats counts them. */
+size_t http_exchange_buffered(const http_exchange_t *exchange);
+
+/* http_respond with two lists of headers. */
+void http_exchange_respond(http_exchange_t *exchange, int status, const http_header_t *first,
+                           size_t first_count, const http_header_t *second, size_t second_count,
+                           const void *body, size_t size);
+
+/* Until http_connection_received or the end of the connection, a deadline holds for what it is to receive. */
+void http_connection_receive(http_connection_t *connection);
+void http_connection_received(http_connection_t *connection);
+
+/* Runs libmicrohttpd at the end of the turn, once however often this is called. */
+void http_server_run_soon(http_server_t *server);
+
+#endif

@@ -1,0 +1,313 @@
+#include "common/http_internal.h"
+
+#include "common/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+/* How much of a refused body is read and thrown away. Closing a socket with unread bytes resets the
+ * connection, and with it the answer that the client has not read yet. */
+#define DRAIN_MAX_BYTES ((size_t)16 * 1024 * 1024)
+
+static const http_route_t *find_route(const http_server_t *self, const char *path, const char *method)
+{
+    for (size_t i = 0; i < self->options.route_count; i++) {
+        const http_route_t *route = &self->options.routes[i];
+        if (strcmp(route->path, path) == 0 && strcmp(route->method, method) == 0)
+            return route;
+    }
+    return NULL;
+}
+
+static http_exchange_t *begin(http_connection_t *connection, struct MHD_Connection *mhd, const char *path,
+                              const char *method)
+{
+    http_server_t *self = connection->server;
+    http_exchange_t *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    exchange->connection = connection;
+    exchange->mhd = mhd;
+    exchange->is_head = strcmp(method, "HEAD") == 0;
+    exchange->route = find_route(self, path, exchange->is_head ? "GET" : method);
+    connection->exchange = exchange;
+    LIST_INSERT_HEAD(&self->exchanges, exchange, all);
+    http_connection_receive(connection); /* the headers are here; the body gets a time of its own */
+    return exchange;
+}
+
+void http_exchange_end(http_exchange_t *exchange)
+{
+    http_connection_t *connection = exchange->connection;
+    http_server_t *self = connection->server;
+    exchange_state_t state = exchange->state;
+    exchange->state = EXCHANGE_RELEASED; /* what the user may call from on_gone does nothing any more */
+    if ((state == EXCHANGE_WAITING || state == EXCHANGE_STREAMING) && exchange->on_gone)
+        exchange->on_gone(self->options.context, exchange);
+    if (state >= EXCHANGE_WAITING)
+        self->stats.exchanges--;
+    self->stats.buffered_bytes -= http_exchange_buffered(exchange);
+    if (exchange->is_pending)
+        LIST_REMOVE(exchange, pending);
+    LIST_REMOVE(exchange, all);
+    connection->exchange = NULL;
+    text_buffer_free(&exchange->body);
+    text_buffer_free(&exchange->output);
+    free(exchange);
+}
+
+void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **slot,
+                               enum MHD_RequestTerminationCode why)
+{
+    (void)context;
+    (void)mhd;
+    (void)why;
+    http_exchange_t *exchange = *slot;
+    if (!exchange)
+        return;
+    http_connection_t *connection = exchange->connection;
+    *slot = NULL;
+    http_exchange_end(exchange);
+    http_connection_receive(connection);
+}
+
+/* --- refusing --- */
+
+/* Refuses a request whose body is still on its way. By hand, for libmicrohttpd takes a response only before
+ * the first byte of the body or after the last. Nothing of a response was sent on this connection before, so
+ * the socket's buffer has room, and the client sees answer and end while we read on (DRAIN_MAX_BYTES). */
+static void refuse(http_exchange_t *exchange, const wg_error_t *error)
+{
+    http_connection_t *connection = exchange->connection;
+    unsigned status = (unsigned)wg_status_http(error->status);
+    text_buffer_t body = {0};
+    text_buffer_t answer = {0};
+    http_error_json(&body, error);
+    text_buffer_format(&answer, "HTTP/1.1 %u %s\r\nConnection: close\r\nContent-Type: application/json\r\n",
+                       status, MHD_get_reason_phrase_for(status));
+    text_buffer_format(&answer, "Content-Length: %zu\r\n\r\n", body.size);
+    text_buffer_bytes(&answer, body.data, body.size);
+    if (!body.failed && !answer.failed)
+        send(connection->fd, answer.data, answer.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(connection->fd, SHUT_WR);
+    text_buffer_free(&body);
+    text_buffer_free(&answer);
+    text_buffer_free(&exchange->body);
+    exchange->state = EXCHANGE_REFUSED;
+    exchange->received = 0;
+    connection->server->stats.refused++;
+}
+
+typedef struct {
+    const char *length; /* the value of Content-Length */
+    unsigned lengths;
+    unsigned encodings;
+    bool is_chunked;
+    bool has_spaced_name;
+} framing_t;
+
+static enum MHD_Result on_framing_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                         const char *value)
+{
+    (void)kind;
+    framing_t *framing = context;
+    if (strcasecmp(name, "Content-Length") == 0) {
+        framing->lengths++;
+        framing->length = value;
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        framing->encodings++;
+        framing->is_chunked = strcasecmp(value, "chunked") == 0;
+    } else if (strpbrk(name, " \t")) {
+        framing->has_spaced_name = true;
+    }
+    return MHD_YES;
+}
+
+/* Where a proxy before us and libmicrohttpd could disagree on the end of the request, what follows could be
+ * taken for another client's request. libmicrohttpd accepts all of these. */
+static wg_status_t check_framing(const framing_t *framing, wg_error_t *error)
+{
+    if (framing->lengths > 1)
+        return wg_invalid_field(error, "Content-Length", "given %u times, must be given once",
+                                framing->lengths);
+    if (framing->lengths && framing->encodings)
+        return wg_invalid_field(error, "Content-Length",
+                                "given together with Transfer-Encoding, must be one");
+    if (framing->encodings > 1 || (framing->encodings && !framing->is_chunked))
+        return wg_invalid_field(error, "Transfer-Encoding", "must be `chunked`, or not be given");
+    if (framing->has_spaced_name)
+        return wg_invalid_field(error, "header", "a header's name must not have a blank in it");
+    return WG_OK;
+}
+
+static wg_status_t check_headers(const http_exchange_t *exchange, wg_error_t *error)
+{
+    size_t limit = exchange->connection->server->options.max_body_bytes;
+    framing_t framing = {0};
+    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, on_framing_header, &framing);
+    wg_status_t status = check_framing(&framing, error);
+    /* libmicrohttpd has refused what is not a number. */
+    if (status == WG_OK && framing.length && strtoull(framing.length, NULL, 10) > limit)
+        status = WG_FAIL(error, BODY_TOO_LARGE, limit);
+    return status;
+}
+
+/* The methods that a path has, as Allow names them; empty: there is no such path. */
+static void list_methods(const http_server_t *self, const char *path, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < self->options.route_count && used < size; i++) {
+        const http_route_t *route = &self->options.routes[i];
+        if (strcmp(route->path, path) == 0)
+            used += (size_t)snprintf(out + used, size - used, "%s%s%s", used ? ", " : "", route->method,
+                                     strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
+    }
+}
+
+static void answer_no_route(http_exchange_t *exchange, const char *path, const char *method)
+{
+    char methods[64];
+    char shown_path[LOG_TEXT_SIZE];
+    char shown_method[LOG_TEXT_SIZE];
+    const http_header_t allow = {"Allow", methods};
+    wg_error_t error;
+    log_text(shown_path, path, strlen(path));
+    list_methods(exchange->connection->server, path, methods, sizeof methods);
+    exchange->connection->server->stats.refused++;
+    if (methods[0] == '\0') {
+        WG_FAIL(&error, ROUTE_NOT_FOUND, shown_path);
+        http_respond_error(exchange, &error, NULL, 0);
+        return;
+    }
+    log_text(shown_method, method, strlen(method));
+    WG_FAIL(&error, METHOD_NOT_ALLOWED, shown_method, shown_path, methods);
+    http_respond_error(exchange, &error, &allow, 1);
+}
+
+/* --- libmicrohttpd's handler: called once with the headers, then with each piece of the body, then at the
+ * end, and again after each resume until there is a response --- */
+
+static enum MHD_Result on_headers(struct MHD_Connection *mhd, const char *path, const char *method,
+                                  void **slot)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    http_connection_t *connection = info->socket_context;
+    http_exchange_t *exchange = connection ? begin(connection, mhd, path, method) : NULL;
+    if (!exchange)
+        return MHD_NO;
+    *slot = exchange;
+    wg_error_t error;
+    if (check_headers(exchange, &error) != WG_OK)
+        refuse(exchange, &error);
+    /* No response yet, though one may be certain already: given in this call, it would close the connection.
+     */
+    return MHD_YES;
+}
+
+static enum MHD_Result on_body(http_exchange_t *exchange, const char *data, size_t size)
+{
+    size_t limit = exchange->connection->server->options.max_body_bytes;
+    wg_error_t error;
+    if (exchange->state == EXCHANGE_REFUSED) {
+        exchange->received += size;
+        return exchange->received <= DRAIN_MAX_BYTES ? MHD_YES : MHD_NO;
+    }
+    if (size > limit - exchange->received) {
+        WG_FAIL(&error, BODY_TOO_LARGE, limit);
+        refuse(exchange, &error);
+        return MHD_YES;
+    }
+    exchange->received += size;
+    if (exchange->route)
+        text_buffer_bytes(&exchange->body, data, size);
+    if (exchange->body.failed) {
+        WG_FAIL(&error, SYSTEM, "read the request", "out of memory");
+        refuse(exchange, &error);
+    }
+    return MHD_YES;
+}
+
+static void dispatch(http_exchange_t *exchange, const char *path, const char *method)
+{
+    http_server_t *self = exchange->connection->server;
+    http_connection_received(exchange->connection);
+    exchange->state = EXCHANGE_WAITING;
+    self->stats.exchanges++;
+    if (exchange->route) {
+        self->stats.requests++;
+        exchange->route->handler(self->options.context, exchange);
+    } else {
+        answer_no_route(exchange, path, method);
+    }
+}
+
+static enum MHD_Result on_complete(http_exchange_t *exchange, const char *path, const char *method)
+{
+    if (exchange->state != EXCHANGE_READING || exchange->connection->server->is_stopping)
+        return MHD_NO; /* refused, or cut while it waited: closes the connection */
+    dispatch(exchange, path, method);
+    if (exchange->is_cut)
+        return MHD_NO;
+    if (exchange->state == EXCHANGE_WAITING) {
+        MHD_suspend_connection(exchange->mhd);
+        exchange->is_suspended = true;
+        if (exchange->connection->half_closed)
+            http_exchange_cut(exchange);
+    }
+    return MHD_YES;
+}
+
+enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd, const char *path,
+                                       const char *method, const char *version, const char *data,
+                                       size_t *size, void **slot)
+{
+    (void)context;
+    (void)version;
+    if (!*slot)
+        return on_headers(mhd, path, method, slot);
+    if (*size == 0)
+        return on_complete(*slot, path, method);
+    enum MHD_Result result = on_body(*slot, data, *size);
+    *size = 0;
+    return result;
+}
+
+/* --- what the user asks of a request --- */
+
+const char *http_header(const http_exchange_t *exchange, const char *name)
+{
+    return exchange->mhd ? MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, name) : NULL;
+}
+
+typedef struct {
+    const char *name;
+    size_t count;
+} header_count_t;
+
+static enum MHD_Result on_counted_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                         const char *value)
+{
+    (void)kind;
+    (void)value;
+    header_count_t *counted = context;
+    if (strcasecmp(name, counted->name) == 0)
+        counted->count++;
+    return MHD_YES;
+}
+
+size_t http_header_count(const http_exchange_t *exchange, const char *name)
+{
+    header_count_t counted = {.name = name};
+    if (exchange->mhd)
+        MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, on_counted_header, &counted);
+    return counted.count;
+}
+
+const char *http_body(const http_exchange_t *exchange, size_t *size)
+{
+    *size = exchange->body.size;
+    return exchange->body.data;
+}

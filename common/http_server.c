@@ -1,0 +1,331 @@
+#include "common/http_internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* How this sits in the loop. The zloop polls one descriptor, an epoll set of our own, with three kinds of
+ * member.
+ *
+ * libmicrohttpd's epoll descriptor.
+ *
+ * A timer, for libmicrohttpd's timeouts and for "at the end of this turn". Not a zloop timer: that can fire
+ * once more after it was ended in another timer's handler, which may be after http_server_destroy.
+ *
+ * Every connection, for EPOLLRDHUP: libmicrohttpd takes a suspended connection out of its set, and would not
+ * see that the client left while its answer is being made. Edge-triggered and without EPOLLIN, so that what a
+ * client sends ahead of time stays unread and does not wake us again and again. */
+
+/* Per connection: its request's headers, then the chunk that is being sent. */
+#define POOL_BYTES ((size_t)8 * 1024)
+
+/* Runs of libmicrohttpd before the loop's other sockets have their turn. */
+#define RUNS_AT_ONCE 32u
+
+#define EVENTS_AT_ONCE 64
+#define AT_ONCE INT64_C(0)
+#define NEVER INT64_MAX
+
+static void arm(http_server_t *self, int64_t due_ms)
+{
+    if (self->armed_ms <= due_ms)
+        return;
+    self->armed_ms = due_ms;
+    int64_t delay_ms = due_ms == AT_ONCE ? 0 : due_ms - zclock_mono();
+    struct itimerspec when = {.it_value.tv_nsec = 1}; /* zero would disarm */
+    if (delay_ms > 0)
+        when.it_value = (struct timespec){.tv_sec = delay_ms / 1000, .tv_nsec = delay_ms % 1000 * 1000000};
+    timerfd_settime(self->timer_fd, 0, &when, NULL);
+}
+
+void http_server_run_soon(http_server_t *server)
+{
+    if (!server->is_running && !server->is_stopping)
+        arm(server, AT_ONCE);
+}
+
+static void resume_pending(http_server_t *self)
+{
+    http_exchange_t *exchange;
+    while ((exchange = LIST_FIRST(&self->pending))) {
+        LIST_REMOVE(exchange, pending);
+        exchange->is_pending = false;
+        exchange->is_suspended = false;
+        MHD_resume_connection(exchange->mhd);
+    }
+}
+
+/* libmicrohttpd's timeout is for silence only: a client that sends a byte a second would keep its connection
+ * for ever. */
+static void close_late_receivers(http_server_t *self)
+{
+    http_connection_t *connection;
+    int64_t now_ms = zclock_mono();
+    while ((connection = TAILQ_FIRST(&self->receiving)) && connection->receive_by_ms <= now_ms) {
+        http_connection_received(connection);
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+}
+
+static bool is_mhd_busy(http_server_t *self)
+{
+    unsigned long long timeout_ms;
+    return MHD_get_timeout(self->daemon, &timeout_ms) == MHD_YES && timeout_ms == 0;
+}
+
+static int64_t next_deadline_ms(http_server_t *self)
+{
+    int64_t due_ms = NEVER;
+    unsigned long long timeout_ms;
+    if (MHD_get_timeout(self->daemon, &timeout_ms) == MHD_YES && timeout_ms < INT_MAX)
+        due_ms = zclock_mono() + (int64_t)timeout_ms;
+    const http_connection_t *oldest = TAILQ_FIRST(&self->receiving);
+    return oldest && oldest->receive_by_ms < due_ms ? oldest->receive_by_ms : due_ms;
+}
+
+/* One MHD_run is not enough, for it takes one step with each connection: after a resume it has the next chunk
+ * filled in, and only the next run sends it. And a listener that was left out of the set, at the limit of
+ * connections or of descriptors, comes back at the beginning of the run after the one that closed a
+ * connection. */
+static void run(http_server_t *self)
+{
+    bool is_busy = true;
+    self->is_running = true;
+    if (self->armed_ms == AT_ONCE)
+        self->armed_ms = NEVER;
+    close_late_receivers(self);
+    for (unsigned i = 0; is_busy && i < RUNS_AT_ONCE; i++) {
+        resume_pending(self);
+        self->slot_freed = false;
+        MHD_run(self->daemon);
+        self->stats.runs++;
+        is_busy = !LIST_EMPTY(&self->pending) || self->slot_freed || is_mhd_busy(self);
+    }
+    self->is_running = false;
+    arm(self, is_busy ? AT_ONCE : next_deadline_ms(self));
+}
+
+static void on_half_close(http_connection_t *connection)
+{
+    http_exchange_t *exchange = connection->exchange;
+    connection->half_closed = true;
+    if (exchange && (exchange->state == EXCHANGE_WAITING || exchange->state == EXCHANGE_STREAMING))
+        http_exchange_cut(exchange);
+}
+
+static int on_events(zloop_t *loop, zmq_pollitem_t *item, void *context)
+{
+    (void)loop;
+    (void)item;
+    http_server_t *self = context;
+    struct epoll_event events[EVENTS_AT_ONCE];
+    /* No connection is freed before run: until then each pointer is good. */
+    int count = epoll_wait(self->events_fd, events, EVENTS_AT_ONCE, 0);
+    for (int i = 0; i < count; i++) {
+        void *source = events[i].data.ptr;
+        if (source == &self->timer_fd) {
+            uint64_t expirations;
+            self->armed_ms =
+                read(self->timer_fd, &expirations, sizeof expirations) > 0 ? NEVER : self->armed_ms;
+        } else if (source != self->daemon) {
+            on_half_close(source);
+        }
+    }
+    run(self);
+    return 0;
+}
+
+void http_connection_receive(http_connection_t *connection)
+{
+    http_server_t *server = connection->server;
+    http_connection_received(connection);
+    if (server->options.idle_timeout_ms == 0)
+        return;
+    connection->receive_by_ms = zclock_mono() + server->options.idle_timeout_ms;
+    connection->is_receiving = true;
+    TAILQ_INSERT_TAIL(&server->receiving, connection, receiving);
+}
+
+void http_connection_received(http_connection_t *connection)
+{
+    if (connection->is_receiving)
+        TAILQ_REMOVE(&connection->server->receiving, connection, receiving);
+    connection->is_receiving = false;
+}
+
+/* NULL without memory: then the first request is refused, which closes the connection. */
+static http_connection_t *open_connection(http_server_t *self, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    http_connection_t *connection = info ? calloc(1, sizeof *connection) : NULL;
+    if (!connection)
+        return NULL;
+    connection->server = self;
+    connection->fd = info->connect_fd;
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = connection};
+    if (epoll_ctl(self->events_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
+        free(connection);
+        return NULL;
+    }
+    self->stats.connections++;
+    http_connection_receive(connection);
+    return connection;
+}
+
+static void close_connection(http_connection_t *connection)
+{
+    http_server_t *self = connection->server;
+    /* Only where libmicrohttpd gave the connection up without ending the request. The headers are gone
+     * already. */
+    if (connection->exchange) {
+        connection->exchange->mhd = NULL;
+        http_exchange_end(connection->exchange);
+    }
+    http_connection_received(connection);
+    self->stats.connections--;
+    free(connection);
+}
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    http_server_t *self = context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *slot = open_connection(self, mhd);
+        return;
+    }
+    self->slot_freed = true;
+    if (*slot)
+        close_connection(*slot);
+    *slot = NULL;
+}
+
+static wg_status_t start_daemon(http_server_t *self, wg_error_t *error)
+{
+    const http_server_options_t *options = &self->options;
+    unsigned limit = options->max_connections < UINT_MAX ? (unsigned)options->max_connections : UINT_MAX;
+    unsigned idle_seconds = (unsigned)((options->idle_timeout_ms + 999) / 1000);
+    /* TURBO: a new connection is read at once, which saves a turn. */
+    const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
+    self->daemon = MHD_start_daemon(flags, 0, NULL, NULL, http_request_on_access, self,           //
+                                    MHD_OPTION_LISTEN_SOCKET, self->listen_fd,                    //
+                                    MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, self, //
+                                    MHD_OPTION_NOTIFY_CONNECTION, on_connection, self,            //
+                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,               //
+                                    MHD_OPTION_CONNECTION_LIMIT, limit,                           //
+                                    MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
+    return self->daemon ? WG_OK : WG_FAIL(error, SYSTEM, "start the HTTP server", strerror(errno));
+}
+
+static wg_status_t watch(http_server_t *self, int fd, void *source, wg_error_t *error)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    if (epoll_ctl(self->events_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return WG_FAIL(error, SYSTEM, "watch the HTTP server", strerror(errno));
+    return WG_OK;
+}
+
+static wg_status_t join_loop(http_server_t *self, wg_error_t *error)
+{
+    self->events_fd = epoll_create1(EPOLL_CLOEXEC);
+    self->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (self->events_fd == -1 || self->timer_fd == -1)
+        return WG_FAIL(error, SYSTEM, "set up the HTTP server", strerror(errno));
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(self->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    wg_status_t status = watch(self, info->epoll_fd, self->daemon, error);
+    if (status == WG_OK)
+        status = watch(self, self->timer_fd, &self->timer_fd, error);
+    zmq_pollitem_t item = {.fd = self->events_fd, .events = ZMQ_POLLIN};
+    if (status == WG_OK && zloop_poller(self->loop, &item, on_events, self) != 0)
+        status = WG_FAIL(error, SYSTEM, "add the HTTP server to the loop", strerror(ENOMEM));
+    return status;
+}
+
+wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_server_options_t *options,
+                            wg_error_t *error)
+{
+    *out = NULL;
+    http_server_t *self = calloc(1, sizeof *self);
+    if (!self)
+        return WG_FAIL(error, SYSTEM, "start the HTTP server", strerror(ENOMEM));
+    self->options = *options;
+    self->loop = loop;
+    self->armed_ms = NEVER;
+    self->listen_fd = self->events_fd = self->timer_fd = -1;
+    TAILQ_INIT(&self->receiving);
+    LIST_INIT(&self->exchanges);
+    LIST_INIT(&self->pending);
+    wg_status_t status = http_listener_open(&self->listen_fd, &self->port, &options->listen, error);
+    if (status == WG_OK)
+        status = start_daemon(self, error);
+    if (status == WG_OK)
+        status = join_loop(self, error);
+    if (status == WG_OK)
+        *out = self;
+    else
+        http_server_destroy(&self);
+    return status;
+}
+
+uint16_t http_server_port(const http_server_t *server)
+{
+    return server->port;
+}
+
+void http_server_stats(const http_server_t *server, http_server_stats_t *out)
+{
+    *out = server->stats;
+}
+
+void http_server_close_listener(http_server_t *server)
+{
+    if (server->listen_fd == -1)
+        return;
+    if (server->daemon)
+        MHD_quiesce_daemon(server->daemon);
+    close(server->listen_fd);
+    server->listen_fd = -1;
+}
+
+static void stop_daemon(http_server_t *self)
+{
+    http_exchange_t *exchange;
+    self->is_stopping = true;
+    run(self); /* hands to the system what has been answered already */
+    LIST_FOREACH(exchange, &self->exchanges, all)
+    {
+        if (exchange->state != EXCHANGE_RELEASED)
+            http_exchange_cut(exchange);
+    }
+    /* With one connection still suspended, MHD_stop_daemon would end the process. */
+    LIST_FOREACH(exchange, &self->exchanges, all)
+    {
+        if (exchange->is_suspended)
+            http_exchange_wake(exchange);
+    }
+    resume_pending(self);
+    MHD_stop_daemon(self->daemon);
+}
+
+void http_server_destroy(http_server_t **server)
+{
+    http_server_t *self = *server;
+    if (!self)
+        return;
+    http_server_close_listener(self);
+    zmq_pollitem_t item = {.fd = self->events_fd, .events = ZMQ_POLLIN};
+    if (self->events_fd != -1)
+        zloop_poller_end(self->loop, &item);
+    if (self->daemon)
+        stop_daemon(self);
+    if (self->events_fd != -1)
+        close(self->events_fd);
+    if (self->timer_fd != -1)
+        close(self->timer_fd);
+    free(self);
+    *server = NULL;
+}
