@@ -1,0 +1,243 @@
+#include "coordinator/coordinator_parts.h"
+
+#include "common/log.h"
+#include "coordinator/startup_report.h"
+#include "coordinator/status_http.h"
+
+/* --- a rank's state --- */
+
+static void on_rank_changed(void *context, uint32_t rank, wg_rank_state_t before)
+{
+    coordinator_t *self = context;
+    wg_rank_state_t state = rank_table_get(self->ranks, rank)->state;
+    log_notice("rank changed rank=%u state=%s was=%s", rank, wg_rank_state_name(state),
+               wg_rank_state_name(before));
+    if (state == WG_RANK_LOST)
+        load_board_clear(self->loads, rank);
+    if (state == WG_RANK_LOST && self->publisher)
+        publisher_loads_changed(self->publisher);
+    control_rank_changed(self->control, rank);
+}
+
+/* A frontend knows a rank that we do not: we were restarted, and its engine will not register again. */
+static void on_learned(void *context, uint32_t rank, wire_bytes_t response)
+{
+    coordinator_t *self = context;
+    if (!rank_table_learn(self->ranks, rank, response, zclock_mono()))
+        return;
+    log_notice("rank learned from a frontend rank=%u", rank);
+    engine_link_watch(self->slot, rank);
+}
+
+/* --- the client slot --- */
+
+/* Lockstep ranks report the size of their group, independent ones 1 (protocol.md 4). */
+static void warn_of_other_mode(const coordinator_t *self, uint32_t rank)
+{
+    int64_t size = rank_table_get(self->ranks, rank)->registration.data_parallel_size;
+    bool lockstep = self->config->ranks.lockstep;
+    if (size == WIRE_UNKNOWN || (lockstep ? size == self->config->ranks.count : size == 1))
+        return;
+    log_warning("data_parallel_size does not fit ranks.lockstep rank=%u data_parallel_size=%lld lockstep=%s",
+                rank, (long long)size, lockstep ? "true" : "false");
+}
+
+static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
+{
+    coordinator_t *self = context;
+    wg_error_t error;
+    if (rank_table_register(self->ranks, rank, payload, &error) != WG_OK) {
+        char peer[32];
+        snprintf(peer, sizeof peer, "rank %u", rank);
+        faults_report(self->faults, FAULTS_INPUT, peer, &error);
+        return;
+    }
+    warn_of_other_mode(self, rank);
+    if (self->engine_publisher)
+        engine_publisher_registered(self->engine_publisher);
+}
+
+static void on_route(void *context, uint32_t rank, bool up)
+{
+    coordinator_t *self = context;
+    rank_table_route(self->ranks, rank, up, zclock_mono());
+    if (!up)
+        handshake_rank_lost(self->handshake, rank);
+}
+
+/* As client 0 the slot gets the stats of steps without outputs, which the reports have, too. It sends no
+ * requests, so request outputs and waves are on the wrong path. */
+static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
+{
+    coordinator_t *self = context;
+    wire_outputs_t outputs;
+    wg_error_t error;
+    (void)count;
+    wg_status_t status = wire_outputs_decode(&outputs, frames[0].data, frames[0].size, &error);
+    if (status == WG_OK && (outputs.output_count > 0 || outputs.finished_count > 0))
+        status = WG_FAIL(&error, UNEXPECTED_DISPATCHER_OUTPUT, outputs.engine_index, "outputs of a request");
+    else if (status == WG_OK && (outputs.has_wave_complete || outputs.has_start_wave))
+        status = WG_FAIL(&error, UNEXPECTED_DISPATCHER_OUTPUT, outputs.engine_index, "a wave");
+    if (status != WG_OK) {
+        char peer[32];
+        snprintf(peer, sizeof peer, "rank %u", outputs.engine_index);
+        faults_report(self->faults, FAULTS_OUTPUT, peer, &error);
+    }
+}
+
+static const engine_link_events_t slot_events = {
+    .on_registration = on_registration,
+    .on_outputs = on_slot_outputs,
+    .on_route = on_route,
+};
+
+/* --- stats and waves --- */
+
+static void on_report(void *context, const wire_outputs_t *report)
+{
+    coordinator_t *self = context;
+    publisher_state_t wave = publisher_state(self->publisher);
+    self->reports++;
+    if (report->has_stats) {
+        load_board_report(self->loads, report->engine_index, &report->stats, zclock_mono());
+        publisher_loads_changed(self->publisher);
+    }
+    if (report->has_wave_complete && report->wave_complete >= wave.current_wave)
+        publisher_wave(self->publisher, report->wave_complete + 1, false);
+    if (report->has_start_wave && report->start_wave >= wave.current_wave)
+        publisher_wave(self->publisher, report->start_wave, true);
+}
+
+/* --- birth and death --- */
+
+static int on_waiting_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    const coordinator_t *self = context;
+    text_buffer_t line = {0};
+    if (startup_report(&line, self->config, self->ranks, zclock_mono()) && !line.failed)
+        log_notice("waiting: %.*s", (int)line.size, line.data);
+    text_buffer_free(&line);
+    return 0;
+}
+
+static wg_status_t open_slot(coordinator_t *self, wg_error_t *error)
+{
+    const wg_config_t *config = self->config;
+    const engine_link_options_t options = {
+        .input = &config->coordinator.input,
+        .output = &config->coordinator.output,
+        .ranks = self->all_ranks,
+        .rank_count = config->ranks.count,
+        .heartbeat_interval_ms = config->timeouts.heartbeat_interval_ms,
+        .heartbeat_timeout_ms = config->timeouts.heartbeat_timeout_ms,
+        .send_hwm = 1000,
+        .faults = self->faults,
+        .events = &slot_events,
+        .context = self,
+    };
+    return engine_link_new(&self->slot, self->loop, &options, error);
+}
+
+static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
+{
+    const wg_config_t *config = self->config;
+    if (!config->coordinator.engine_publish.address[0])
+        return WG_OK;
+    wg_status_t status =
+        engine_publisher_new(&self->engine_publisher, self->loop, config, self->ranks, self->faults, error);
+    if (status == WG_OK)
+        status = publisher_new(&self->publisher, self->loop, config, self->loads, self->faults, error);
+    if (status == WG_OK)
+        status = engine_reports_new(&self->engine_reports, self->loop, config, self->faults, on_report, self,
+                                    error);
+    return status;
+}
+
+static wg_status_t open_http(coordinator_t *self, wg_error_t *error)
+{
+    const http_server_options_t options = {
+        .listen = self->config->coordinator.http,
+        .max_body_bytes = (size_t)self->config->limits.max_body_bytes,
+        .max_connections = (size_t)self->config->limits.max_connections,
+        .idle_timeout_ms = self->config->timeouts.http_idle_ms,
+        .routes = status_http_routes,
+        .route_count = status_http_route_count,
+        .context = self,
+    };
+    return http_server_new(&self->http, self->loop, &options, error);
+}
+
+/* The handshake comes last: whoever can dial it finds every address of its INIT bound. */
+static wg_status_t open_all(coordinator_t *self, wg_error_t *error)
+{
+    wg_status_t status = open_slot(self, error);
+    if (status == WG_OK)
+        status = open_wave_sockets(self, error);
+    if (status == WG_OK)
+        status = control_new(&self->control, self->loop, self->config, self->ranks, self->faults, on_learned,
+                             self, error);
+    if (status == WG_OK)
+        status = open_http(self, error);
+    const handshake_options_t options = {
+        .config = self->config, .ranks = self->ranks, .slot = self->slot, .faults = self->faults};
+    if (status == WG_OK)
+        status = handshake_new(&self->handshake, self->loop, &options, error);
+    return status;
+}
+
+wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_t *config, wg_error_t *error)
+{
+    wg_status_t status = WG_FAIL(error, SYSTEM, "coordinator", "out of memory");
+    coordinator_t *self = calloc(1, sizeof *self);
+    *out = NULL;
+    if (!self)
+        return status;
+    self->config = config;
+    self->loop = loop;
+    self->waiting_timer = -1;
+    self->faults = faults_new();
+    self->loads = load_board_new(config->ranks.count);
+    self->all_ranks = malloc(config->ranks.count * sizeof *self->all_ranks);
+    for (uint32_t rank = 0; self->all_ranks && rank < config->ranks.count; rank++)
+        self->all_ranks[rank] = rank;
+    if (self->faults && self->loads && self->all_ranks)
+        status = rank_table_new(&self->ranks, config->ranks.count, config->ranks.lockstep, on_rank_changed,
+                                self, error);
+    if (status == WG_OK)
+        status = open_all(self, error);
+    if (status != WG_OK) {
+        coordinator_destroy(&self);
+        return status;
+    }
+    size_t period_ms = (size_t)config->timeouts.waiting_log_ms;
+    self->waiting_timer = zloop_timer(loop, period_ms, 0, on_waiting_timer, self);
+    log_notice("listening handshake=%s http=%s:%u ranks=%u lockstep=%s", config->coordinator.handshake.bind,
+               config->coordinator.http.host, http_server_port(self->http), config->ranks.count,
+               config->ranks.lockstep ? "true" : "false");
+    *out = self;
+    return WG_OK;
+}
+
+void coordinator_destroy(coordinator_t **coordinator)
+{
+    coordinator_t *self = *coordinator;
+    if (!self)
+        return;
+    if (self->waiting_timer != -1)
+        zloop_timer_end(self->loop, self->waiting_timer);
+    http_server_destroy(&self->http);
+    handshake_destroy(&self->handshake);
+    engine_link_destroy(&self->slot);
+    engine_reports_destroy(&self->engine_reports);
+    engine_publisher_destroy(&self->engine_publisher);
+    publisher_destroy(&self->publisher);
+    control_destroy(&self->control);
+    rank_table_destroy(&self->ranks);
+    load_board_destroy(&self->loads);
+    faults_destroy(&self->faults);
+    free(self->all_ranks);
+    free(self);
+    *coordinator = NULL;
+}

@@ -1,0 +1,36 @@
+/* coordinator_parts.h: the inside of a coordinator_t, for coordinator.c, which builds it, and status_http.c,
+ * which shows it. */
+#ifndef WG_COORDINATOR_COORDINATOR_PARTS_H
+#define WG_COORDINATOR_COORDINATOR_PARTS_H
+
+#include "common/engine_link.h"
+#include "common/faults.h"
+#include "common/http_server.h"
+#include "coordinator/control.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/engine_publisher.h"
+#include "coordinator/engine_reports.h"
+#include "coordinator/handshake.h"
+#include "coordinator/load_board.h"
+#include "coordinator/publisher.h"
+#include "coordinator/rank_table.h"
+
+struct coordinator {
+    const wg_config_t *config;
+    zloop_t *loop;
+    uint32_t *all_ranks; /* 0, 1, 2, ...: the client slot serves every rank */
+    faults_t *faults;
+    rank_table_t *ranks;
+    load_board_t *loads;
+    engine_link_t *slot;
+    handshake_t *handshake;
+    engine_publisher_t *engine_publisher; /* these three are NULL where they are not configured */
+    engine_reports_t *engine_reports;
+    publisher_t *publisher;
+    control_t *control;
+    http_server_t *http;
+    int waiting_timer;
+    uint64_t reports;
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* The ROUTER has no ROUTER_HANDOVER, on purpose: while an engine that loads its model holds the connection of
+ * its id, nobody else can speak under that id, so a HELLO in state HELLO is from an engine that was
+ * restarted. The heartbeats free the id of a host that vanished. An engine that is READY has closed this
+ * connection; whether it lives, the client slot's route tells. */
+#include "coordinator/handshake.h"
+
+#include "common/log.h"
+#include "common/receiver.h"
+#include "common/wire_handshake.h"
+
+enum { MESSAGE_MAX = 1 << 16 };
+
+struct handshake {
+    handshake_options_t options;
+    receiver_t *receiver;
+    msgpack_sbuffer init;
+};
+
+static void send_init(handshake_t *self, uint32_t rank)
+{
+    wg_engine_id_t id;
+    wg_error_t error;
+    msgpack_sbuffer_clear(&self->init);
+    if (wg_engine_id_from_rank(&id, rank) != WG_OK)
+        return;
+    if (wire_init_encode(&self->init, self->options.config, rank, &error) != WG_OK) {
+        log_error("no INIT rank=%u why=%s", rank, error.message);
+        return;
+    }
+    const wire_bytes_t frames[] = {{id.bytes, sizeof id.bytes},
+                                   {(const uint8_t *)self->init.data, self->init.size}};
+    if (message_send(receiver_socket(self->receiver), frames, 2) != 0) {
+        log_warning("engine left before its INIT rank=%u", rank);
+        rank_table_left(self->options.ranks, rank, zclock_mono());
+    }
+}
+
+static wg_status_t handle_hello(handshake_t *self, uint32_t rank, wg_error_t *error)
+{
+    rank_table_t *ranks = self->options.ranks;
+    if (rank_table_get(ranks, rank)->state == WG_RANK_READY)
+        engine_link_sweep(self->options.slot); /* a restarted engine may dial before its loss was seen */
+    wg_status_t status = rank_table_hello(ranks, rank, zclock_mono(), error);
+    if (status == WG_OK)
+        send_init(self, rank);
+    return status;
+}
+
+static wg_status_t handle_message(handshake_t *self, uint32_t rank, const message_t *message,
+                                  wg_error_t *error)
+{
+    wire_handshake_t handshake;
+    if (message->count != 2)
+        return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "not one frame");
+    wg_status_t status =
+        wire_handshake_decode(&handshake, message->frames[1].data, message->frames[1].size, error);
+    if (status != WG_OK)
+        return status;
+    if (handshake.kind == WIRE_HANDSHAKE_HELLO)
+        return handle_hello(self, rank, error);
+    return rank_table_ready(self->options.ranks, rank, handshake.parallel_config_hash, zclock_mono(), error);
+}
+
+static void on_message(void *context, const message_t *message)
+{
+    handshake_t *self = context;
+    wire_bytes_t identity = message->count > 0 ? message->frames[0] : (wire_bytes_t){NULL, 0};
+    uint32_t rank = 0;
+    wg_error_t error;
+    wg_status_t status = rank_table_identify(self->options.ranks, identity, &rank, &error);
+    if (status == WG_OK)
+        status = handle_message(self, rank, message, &error);
+    if (status != WG_OK) {
+        char peer[WG_ID_TEXT_SIZE];
+        wg_id_text(peer, identity.data, identity.size);
+        faults_report(self->options.faults, FAULTS_HANDSHAKE, peer, &error);
+    }
+}
+
+void handshake_rank_lost(handshake_t *handshake, uint32_t rank)
+{
+    wg_error_t error;
+    if (!rank_table_waiting_hello(handshake->options.ranks, rank))
+        return;
+    if (rank_table_hello(handshake->options.ranks, rank, zclock_mono(), &error) == WG_OK)
+        send_init(handshake, rank);
+}
+
+wg_status_t handshake_new(handshake_t **out, zloop_t *loop, const handshake_options_t *options,
+                          wg_error_t *error)
+{
+    handshake_t *self = calloc(1, sizeof *self);
+    *out = NULL;
+    if (!self)
+        return WG_FAIL(error, SYSTEM, "handshake", "out of memory");
+    self->options = *options;
+    msgpack_sbuffer_init(&self->init);
+    const socket_options_t router = {
+        .type = ZMQ_ROUTER,
+        .mandatory = true,
+        .heartbeat_interval_ms = options->config->timeouts.heartbeat_interval_ms,
+        .heartbeat_timeout_ms = options->config->timeouts.heartbeat_timeout_ms,
+        .max_message_bytes = MESSAGE_MAX,
+    };
+    wg_status_t status = receiver_bind(&self->receiver, loop, &router,
+                                       &options->config->coordinator.handshake, on_message, self, error);
+    if (status == WG_OK)
+        *out = self;
+    else
+        handshake_destroy(&self);
+    return status;
+}
+
+void handshake_destroy(handshake_t **handshake)
+{
+    handshake_t *self = *handshake;
+    if (!self)
+        return;
+    receiver_destroy(&self->receiver);
+    msgpack_sbuffer_destroy(&self->init);
+    free(self);
+    *handshake = NULL;
+}

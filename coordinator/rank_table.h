@@ -1,0 +1,74 @@
+/* rank_table.h: every engine rank the cluster expects, and the state of each (design.md 2, protocol.md 3).
+ *
+ *   ABSENT --hello--> HELLO --ready--> READY --route lost--> LOST --hello--> HELLO
+ *                       |                 ^                    |
+ *                       +--route lost--> LOST                  +--route back, no hello since: READY again
+ *   ABSENT --learned from a frontend, and the route is up--> READY (after a restart of the coordinator)
+ *
+ * Pure: no sockets, no clock. Owned by the coordinator's loop. Tests: tests/unit/rank_table_test.c */
+#ifndef WG_COORDINATOR_RANK_TABLE_H
+#define WG_COORDINATOR_RANK_TABLE_H
+
+#include "common/engine_id.h"
+#include "common/status.h"
+#include "common/wire_control.h"
+#include "common/wire_registration.h"
+
+typedef struct rank_table rank_table_t;
+
+typedef struct {
+    wg_rank_state_t state;
+    int64_t since_ms; /* when the state began, monotonic */
+    bool registered;  /* its ready response has come, to the client slot or by way of a frontend */
+    bool route_up;    /* the client slot reaches it */
+    wire_registration_t registration;
+    wire_bytes_t response; /* the ready response as it came; belongs to the table */
+} rank_table_rank_t;
+
+/* Called after each change of a rank's state. May read the table, not change it. */
+typedef void rank_table_changed_fn(void *context, uint32_t rank, wg_rank_state_t before);
+
+/* Every rank in [0, count) starts ABSENT. lockstep: parallel_config_hash must agree. *out is NULL on failure
+ * (WG_E_SYSTEM, without memory). The caller destroys. */
+WG_MUST_CHECK wg_status_t rank_table_new(rank_table_t **out, uint32_t count, bool lockstep,
+                                         rank_table_changed_fn *on_changed, void *context, wg_error_t *error);
+void rank_table_destroy(rank_table_t **table); /* accepts NULL, clears *table */
+
+uint32_t rank_table_count(const rank_table_t *table);
+uint32_t rank_table_count_in(const rank_table_t *table, wg_rank_state_t state);
+uint32_t rank_table_registered(const rank_table_t *table); /* ranks that are registered and not lost */
+const rank_table_rank_t *rank_table_get(const rank_table_t *table, uint32_t rank); /* NULL outside */
+
+/* The rank of an identity. WG_E_UNSUPPORTED_COORDINATOR_ENGINE_ID unless it has two bytes,
+ * WG_E_UNEXPECTED_HANDSHAKE_IDENTITY outside [0, count). */
+WG_MUST_CHECK wg_status_t rank_table_identify(const rank_table_t *table, wire_bytes_t identity,
+                                              uint32_t *rank, wg_error_t *error);
+
+/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank is READY: the first
+ * engine stays, and the second is remembered, should the first turn out to be gone
+ * (rank_table_waiting_hello). A HELLO in state HELLO is taken as a restart: libzmq lets nobody else use the
+ * identity of a live connection. */
+WG_MUST_CHECK wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
+                                           wg_error_t *error);
+/* Says whether a HELLO was refused while the rank was READY, and forgets it. */
+WG_MUST_CHECK bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank);
+
+/* The engine's own READY. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE unless the rank is in HELLO, or where its hash
+ * differs from that of the lockstep group's other ranks: then it stays in HELLO. */
+WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash,
+                                           int64_t now_ms, wg_error_t *error);
+
+/* The ready response came. WG_E_DECODE where it is malformed, and then nothing changes. */
+WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response,
+                                              wg_error_t *error);
+
+/* A frontend has the rank READY, with this response. Only news for a rank that is ABSENT: true, if so. */
+WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response,
+                                    int64_t now_ms);
+
+/* The client slot's route came up or was lost. */
+void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms);
+/* An engine in HELLO left before it had its INIT. */
+void rank_table_left(rank_table_t *table, uint32_t rank, int64_t now_ms);
+
+#endif

@@ -1,0 +1,107 @@
+#include "coordinator/status_http.h"
+
+#include "common/status_json.h"
+#include "coordinator/coordinator_parts.h"
+#include "coordinator/startup_report.h"
+
+/* At least one rank serves. */
+static void on_health(void *context, http_exchange_t *exchange)
+{
+    const coordinator_t *self = context;
+    text_buffer_t reason = {0};
+    startup_report(&reason, self->config, self->ranks, zclock_mono());
+    status_json_respond_ready(exchange, rank_table_count_in(self->ranks, WG_RANK_READY) > 0, reason.data,
+                              reason.size);
+    text_buffer_free(&reason);
+}
+
+/* Every rank serves. */
+static void on_readyz(void *context, http_exchange_t *exchange)
+{
+    const coordinator_t *self = context;
+    text_buffer_t reason = {0};
+    bool waiting = startup_report(&reason, self->config, self->ranks, zclock_mono());
+    status_json_respond_ready(exchange, !waiting, reason.data, reason.size);
+    text_buffer_free(&reason);
+}
+
+static void write_ranks(const coordinator_t *self, text_buffer_t *out, int64_t now_ms)
+{
+    text_buffer_text(out, "\"ranks\":[");
+    for (uint32_t rank = 0; rank < rank_table_count(self->ranks); rank++) {
+        const rank_table_rank_t *state = rank_table_get(self->ranks, rank);
+        const wire_load_t *load = &load_board_loads(self->loads)[rank];
+        int64_t age_ms = load_board_age_ms(self->loads, rank, now_ms);
+        const status_json_rank_t row = {
+            .rank = rank,
+            .state = wg_rank_state_name(state->state),
+            .since_ms = state->state == WG_RANK_ABSENT ? -1 : now_ms - state->since_ms,
+            .in_flight = control_in_flight(self->control, rank, now_ms),
+            .waiting = age_ms < 0 ? -1 : load->waiting,
+            .running = age_ms < 0 ? -1 : load->running,
+            .kv_cache_usage = age_ms < 0 ? -1.0 : load->kv_cache_usage,
+            .stats_age_ms = age_ms,
+            .registration = &state->registration,
+        };
+        if (rank > 0)
+            text_buffer_text(out, ",");
+        status_json_rank(out, &row);
+    }
+    text_buffer_text(out, "]");
+}
+
+static void write_frontends(const coordinator_t *self, text_buffer_t *out, int64_t now_ms)
+{
+    text_buffer_text(out, ",\"frontends\":[");
+    for (uint32_t i = 0; i < self->config->frontend_count; i++) {
+        control_frontend_t frontend = control_frontend(self->control, i, now_ms);
+        text_buffer_format(out, "%s{\"name\":\"%s\",\"connected\":%s,\"last_beat_ms\":", i > 0 ? "," : "",
+                           self->config->frontends[i].name, frontend.connected ? "true" : "false");
+        status_json_number(out, frontend.last_beat_ms > 0 ? now_ms - frontend.last_beat_ms : -1);
+        text_buffer_text(out, "}");
+    }
+    text_buffer_text(out, "]");
+}
+
+static void on_status(void *context, http_exchange_t *exchange)
+{
+    const coordinator_t *self = context;
+    int64_t now_ms = zclock_mono();
+    text_buffer_t body = {0};
+    text_buffer_t waiting = {0};
+    bool complete = !startup_report(&waiting, self->config, self->ranks, now_ms);
+    publisher_state_t published = {0};
+    uint64_t subscriptions = 0;
+    if (self->publisher) {
+        published = publisher_state(self->publisher);
+        subscriptions = engine_publisher_subscriptions(self->engine_publisher);
+    }
+    text_buffer_format(&body, "{\"process\":\"coordinator\",\"version\":\"%s\",\"ready\":%s,\"waiting\":",
+                       WG_VERSION, complete ? "true" : "false");
+    if (complete)
+        text_buffer_text(&body, "null");
+    else
+        text_buffer_json(&body, waiting.data, waiting.size);
+    text_buffer_text(&body, ",");
+    write_ranks(self, &body, now_ms);
+    write_frontends(self, &body, now_ms);
+    text_buffer_format(&body, ",\"wave\":%lld,\"engines_running\":%s", (long long)published.current_wave,
+                       published.engines_running ? "true" : "false");
+    text_buffer_format(&body,
+                       ",\"counters\":{\"reports\":%llu,\"publishes\":%llu,\"engine_subscriptions\":%llu},"
+                       "\"faults\":",
+                       (unsigned long long)self->reports, (unsigned long long)published.publishes,
+                       (unsigned long long)subscriptions);
+    faults_json(self->faults, &body);
+    text_buffer_text(&body, "}\n");
+    status_json_respond(exchange, 200, &body);
+    text_buffer_free(&waiting);
+}
+
+const http_route_t status_http_routes[] = {
+    {"GET", "/health", on_health},
+    {"GET", "/livez", status_json_livez},
+    {"GET", "/readyz", on_readyz},
+    {"GET", "/status", on_status},
+};
+const size_t status_http_route_count = sizeof status_http_routes / sizeof *status_http_routes;
