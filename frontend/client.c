@@ -1,0 +1,300 @@
+#include "frontend/client_parts.h"
+
+#include "common/log.h"
+#include "common/rank_map.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { LOADS_BELIEVED_MS = 10000 }; /* two of the coordinator's refreshes */
+
+static int compare_ranks(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+int64_t client_place(const client_t *client, uint32_t rank)
+{
+    const uint32_t *ranks = client->frontend->ranks;
+    const uint32_t *found = bsearch(&rank, ranks, client->frontend->rank_count, sizeof rank, compare_ranks);
+    return found ? found - ranks : -1;
+}
+
+/* --- the state of the ranks --- */
+
+static void settle(client_t *self, uint32_t place)
+{
+    dispatcher_t *dispatcher = self->ranks[place].dispatcher;
+    wg_rank_state_t before = dispatcher_state(dispatcher);
+    if (!dispatcher_settle(dispatcher, zclock_mono()))
+        return;
+    uint32_t rank = dispatcher_rank(dispatcher);
+    log_notice("rank changed rank=%u state=%s was=%s in_flight=%zu", rank,
+               wg_rank_state_name(dispatcher_state(dispatcher)), wg_rank_state_name(before),
+               dispatcher_in_flight(dispatcher));
+    if (before != WG_RANK_READY)
+        return;
+    wg_error_t error;
+    if (engine_link_death_reported(self->link))
+        WG_FAIL(&error, ENGINE_CORE_DEAD, rank);
+    else
+        WG_FAIL(&error, DISPATCHER_CLOSED, rank, "its connection was lost");
+    client_end_rank(self, place, CLIENT_RANK_LOST, &error);
+}
+
+static void learn_response(client_t *self, uint32_t place, wire_bytes_t response, faults_socket_t socket)
+{
+    wg_error_t error;
+    dispatcher_t *dispatcher = self->ranks[place].dispatcher;
+    if (dispatcher_set_response(dispatcher, response, &error) != WG_OK) {
+        char peer[32];
+        snprintf(peer, sizeof peer, "rank %u", dispatcher_rank(dispatcher));
+        faults_report(self->faults, socket, peer, &error);
+    }
+}
+
+static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
+{
+    client_t *self = context;
+    uint32_t place = (uint32_t)client_place(self, rank); /* the link knows no other ranks */
+    learn_response(self, place, payload, FAULTS_INPUT);
+    dispatcher_set_registered(self->ranks[place].dispatcher);
+    settle(self, place);
+}
+
+static void on_route(void *context, uint32_t rank, bool up)
+{
+    client_t *self = context;
+    uint32_t place = (uint32_t)client_place(self, rank);
+    dispatcher_set_route(self->ranks[place].dispatcher, up);
+    settle(self, place);
+}
+
+static const engine_link_events_t link_events = {
+    .on_registration = on_registration,
+    .on_outputs = client_on_outputs,
+    .on_route = on_route,
+};
+
+static void on_rank(void *context, const wire_control_entry_t *entry)
+{
+    client_t *self = context;
+    uint32_t place = (uint32_t)client_place(self, entry->rank);
+    dispatcher_t *dispatcher = self->ranks[place].dispatcher;
+    dispatcher_set_told(dispatcher, (wg_rank_state_t)entry->number);
+    if (entry->has_response)
+        learn_response(self, place, entry->response, FAULTS_CONTROL);
+    if (entry->number == WG_RANK_READY)
+        engine_link_watch(self->link, entry->rank);
+    settle(self, place);
+}
+
+static void on_silent(void *context, bool silent)
+{
+    client_t *self = context;
+    for (uint32_t place = 0; place < self->frontend->rank_count; place++) {
+        dispatcher_set_silent(self->ranks[place].dispatcher, silent);
+        settle(self, place);
+    }
+}
+
+static uint32_t fill(void *context, bool join, wire_control_entry_t *entries)
+{
+    const client_t *self = context;
+    uint32_t count = 0;
+    for (uint32_t place = 0; place < self->frontend->rank_count; place++) {
+        const dispatcher_t *dispatcher = self->ranks[place].dispatcher;
+        if (join && dispatcher_state(dispatcher) != WG_RANK_READY)
+            continue;
+        entries[count++] = (wire_control_entry_t){
+            .rank = dispatcher_rank(dispatcher),
+            .number = (int64_t)dispatcher_in_flight(dispatcher),
+            .response = dispatcher_response(dispatcher),
+        };
+    }
+    return count;
+}
+
+static const control_link_events_t control_events = {
+    .on_rank = on_rank,
+    .on_silent = on_silent,
+    .fill = fill,
+};
+
+static void on_publish(void *context, wire_publish_t *publish)
+{
+    client_t *self = context;
+    int64_t now_ms = zclock_mono();
+    uint32_t place = 0;
+    self->published_ms = now_ms;
+    if (!publish->has_counts)
+        return;
+    for (uint32_t rank = 0; rank < publish->count && place < self->frontend->rank_count; rank++) {
+        wire_load_t load;
+        wire_publish_next(publish, &load);
+        if (self->frontend->ranks[place] == rank)
+            dispatcher_set_load(self->ranks[place++].dispatcher, &load, now_ms);
+    }
+}
+
+/* --- what others may ask --- */
+
+const wire_load_t *client_load(const client_t *client, uint32_t index, int64_t now_ms)
+{
+    int64_t at_ms;
+    const wire_load_t *load = dispatcher_load(client->ranks[index].dispatcher, &at_ms);
+    return at_ms > 0 && now_ms - at_ms <= LOADS_BELIEVED_MS ? load : NULL;
+}
+
+const dispatcher_t *client_dispatcher(const client_t *client, uint32_t index)
+{
+    return client->ranks[index].dispatcher;
+}
+
+int64_t client_publish_age_ms(const client_t *client, int64_t now_ms)
+{
+    return client->published_ms > 0 ? now_ms - client->published_ms : -1;
+}
+
+bool client_joined(const client_t *client)
+{
+    return control_link_joined(client->control);
+}
+
+int64_t client_max_model_len(const client_t *client)
+{
+    int64_t smallest = WIRE_UNKNOWN;
+    for (uint32_t place = 0; place < client->frontend->rank_count; place++) {
+        const dispatcher_t *dispatcher = client->ranks[place].dispatcher;
+        int64_t length = dispatcher_registration(dispatcher)->max_model_len;
+        if (dispatcher_state(dispatcher) != WG_RANK_READY || length == WIRE_UNKNOWN)
+            continue;
+        if (smallest == WIRE_UNKNOWN || length < smallest)
+            smallest = length;
+    }
+    return smallest;
+}
+
+size_t client_in_flight(const client_t *client)
+{
+    return zhashx_size(client->by_id);
+}
+
+client_counters_t client_counters(const client_t *client)
+{
+    return client->counters;
+}
+
+const char *client_cause_name(client_cause_t cause)
+{
+    static const char *const names[CLIENT_CAUSE_COUNT] = {
+        [CLIENT_STOP] = "stop",
+        [CLIENT_LENGTH] = "length",
+        [CLIENT_REPETITION] = "repetition",
+        [CLIENT_ABORT] = "abort",
+        [CLIENT_ERROR] = "error",
+        [CLIENT_STREAM_CLOSED] = "stream_closed",
+        [CLIENT_DECODE] = "decode",
+        [CLIENT_RANK_LOST] = "rank_lost",
+        [CLIENT_DRAINING] = "draining",
+        [CLIENT_GONE] = "client_gone",
+        [CLIENT_SLOW_CONSUMER] = "slow_consumer",
+    };
+    return names[cause];
+}
+
+/* --- birth and death --- */
+
+static bool new_ranks(client_t *self)
+{
+    const config_frontend_t *frontend = self->frontend;
+    self->ranks = calloc(frontend->rank_count, sizeof *self->ranks);
+    self->candidates = calloc(frontend->rank_count, sizeof *self->candidates);
+    if (!self->ranks || !self->candidates)
+        return false;
+    for (uint32_t place = 0; place < frontend->rank_count; place++) {
+        client_rank_t *rank = &self->ranks[place];
+        rank->dispatcher = dispatcher_new(frontend->ranks[place]);
+        rank->client_count =
+            rank_map_client_count(self->config, frontend->ranks[place]) - 1; /* but the slot */
+        if (!rank->dispatcher ||
+            !rank_map_client_index(self->config, frontend, frontend->ranks[place], &rank->client_index))
+            return false;
+    }
+    return true;
+}
+
+static wg_status_t open_links(client_t *self, wg_error_t *error)
+{
+    const wg_config_t *config = self->config;
+    const engine_link_options_t options = {
+        .input = &self->frontend->input,
+        .output = &self->frontend->output,
+        .ranks = self->frontend->ranks,
+        .rank_count = self->frontend->rank_count,
+        .heartbeat_interval_ms = config->timeouts.heartbeat_interval_ms,
+        .heartbeat_timeout_ms = config->timeouts.heartbeat_timeout_ms,
+        /* an ADD, and later an ABORT, for each request that may be in flight, of three frames each */
+        .send_hwm = (int)(6 * config->limits.max_in_flight + 1000),
+        .faults = self->faults,
+        .events = &link_events,
+        .context = self,
+    };
+    wg_status_t status = engine_link_new(&self->link, self->loop, &options, error);
+    if (status == WG_OK && config->coordinator.frontend_publish.address[0])
+        status = load_feed_new(&self->feed, self->loop, config, self->faults, on_publish, self, error);
+    if (status == WG_OK)
+        status = control_link_new(&self->control, self->loop, config, self->frontend, self->faults,
+                                  &control_events, self, error);
+    return status;
+}
+
+wg_status_t client_new(client_t **out, zloop_t *loop, const wg_config_t *config,
+                       const config_frontend_t *frontend, faults_t *faults, wg_error_t *error)
+{
+    wg_status_t status = WG_FAIL(error, SYSTEM, "engine client", "out of memory");
+    client_t *self = calloc(1, sizeof *self);
+    *out = NULL;
+    if (!self)
+        return status;
+    self->loop = loop;
+    self->config = config;
+    self->frontend = frontend;
+    self->faults = faults;
+    msgpack_sbuffer_init(&self->payload);
+    self->by_id = in_flight_set_new();
+    self->turn = turn_new(loop, client_end_turn, self);
+    /* ranks that several frontends serve would all get each frontend's first request, began they all at 0 */
+    if (getrandom(&self->choice_turn, sizeof self->choice_turn, 0) != sizeof self->choice_turn)
+        self->choice_turn = 0;
+    if (self->by_id && self->turn && new_ranks(self))
+        status = open_links(self, error);
+    if (status == WG_OK)
+        *out = self;
+    else
+        client_destroy(&self);
+    return status;
+}
+
+void client_destroy(client_t **client)
+{
+    client_t *self = *client;
+    if (!self)
+        return;
+    control_link_destroy(&self->control);
+    load_feed_destroy(&self->feed);
+    if (self->link)
+        client_end_turn(self); /* ABORTs that are still due */
+    engine_link_destroy(&self->link);
+    turn_destroy(&self->turn);
+    for (uint32_t place = 0; self->ranks && place < self->frontend->rank_count; place++)
+        dispatcher_destroy(&self->ranks[place].dispatcher);
+    zhashx_destroy(&self->by_id);
+    msgpack_sbuffer_destroy(&self->payload);
+    free(self->ranks);
+    free(self->candidates);
+    free(self);
+    *client = NULL;
+}

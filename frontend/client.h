@@ -1,0 +1,105 @@
+/* client.h: the engine client: everything a frontend is, without HTTP (design.md 3). Requests go in, their
+ * outputs and their one end come out. It keeps a dispatcher per rank, the routes and the control link behind
+ * it.
+ *
+ * Owned by the loop. Callbacks come from the loop only, never from inside client_submit or client_abort.
+ * Tests: tests/unit/client_test.c, tests/integration/ */
+#ifndef WG_FRONTEND_CLIENT_H
+#define WG_FRONTEND_CLIENT_H
+
+#include "common/config.h"
+#include "common/faults.h"
+#include "common/wire_outputs.h"
+#include "common/wire_request.h"
+#include "frontend/dispatcher.h"
+#include "frontend/in_flight.h"
+
+#include <czmq.h>
+
+typedef struct client client_t;
+
+/* Why a request ended. */
+typedef enum {
+    CLIENT_STOP, /* finish reasons of the engine */
+    CLIENT_LENGTH,
+    CLIENT_REPETITION,
+    CLIENT_ABORT,         /* the engine aborted it, nobody here had asked for it */
+    CLIENT_ERROR,         /* the engine's finish reason 3 */
+    CLIENT_STREAM_CLOSED, /* the engine dropped it without a final output */
+    CLIENT_DECODE,        /* one of its outputs could not be understood */
+    CLIENT_RANK_LOST,
+    CLIENT_DRAINING,
+    CLIENT_GONE, /* these two by client_abort */
+    CLIENT_SLOW_CONSUMER,
+    CLIENT_CAUSE_COUNT
+} client_cause_t;
+
+const char *client_cause_name(client_cause_t cause); /* "stop", "client_gone", ... */
+
+struct client_events {
+    /* One output, the last one included. Valid during the call. May call client_abort. */
+    void (*on_output)(void *user, const wire_output_t *output);
+    /* Exactly once, unless client_abort came first; the request is invalid afterwards. error is NULL for
+     * STOP, LENGTH and REPETITION. */
+    void (*on_end)(void *user, client_cause_t cause, const wg_error_t *error);
+};
+
+/* All texts are copied. Sampling must have passed the checks of protocol.md 5. */
+typedef struct {
+    wire_text_t id; /* the client's; unique among those in flight */
+    const uint32_t *prompt;
+    size_t prompt_count;
+    wire_sampling_t sampling; /* max_tokens 0: as many as fit */
+    wire_text_t cache_salt;   /* data NULL: none */
+    int64_t priority;
+    bool pinned; /* to this rank */
+    uint32_t rank;
+} client_submission_t;
+
+/* Binds the frontend's addresses and starts looking for its ranks. WG_E_SYSTEM. config must outlive it. */
+WG_MUST_CHECK wg_status_t client_new(client_t **out, zloop_t *loop, const wg_config_t *config,
+                                     const config_frontend_t *frontend, faults_t *faults, wg_error_t *error);
+void client_destroy(client_t **client); /* requests still in flight get no on_end; accepts NULL, clears */
+
+/* Sends the ADD. On failure nothing was sent, and events are not called: DuplicateRequestId,
+ * InvalidDataParallelRank, InvalidRequest (prompt and max_tokens against the ranks' max_model_len),
+ * Overloaded, NoRankReady, Draining, DispatcherClosed, Encode, System. events must outlive the request. */
+WG_MUST_CHECK wg_status_t client_submit(client_t *client, const client_submission_t *submission,
+                                        const client_events_t *events, void *user, in_flight_t **out,
+                                        wg_error_t *error);
+
+/* Ends the request without on_end, and tells the engine: one ABORT per rank and loop turn. */
+void client_abort(client_t *client, in_flight_t *request, client_cause_t cause);
+
+/* No more requests; those in flight end with Draining. */
+void client_drain(client_t *client);
+
+/* InvalidDataParallelRank for a rank as the user wrote it, with the ranks that are connected. */
+wg_status_t client_not_connected(const client_t *client, const char *rank, wg_error_t *error);
+
+/* Would a request be accepted now? If not, the error says why. */
+WG_MUST_CHECK wg_status_t client_ready(const client_t *client, wg_error_t *error);
+
+/* The smallest max_model_len of the ready ranks, or WIRE_UNKNOWN. */
+int64_t client_max_model_len(const client_t *client);
+
+size_t client_in_flight(const client_t *client);
+
+typedef struct {
+    uint64_t accepted;
+    uint64_t ended[CLIENT_CAUSE_COUNT];
+    uint64_t orphan_outputs;
+    uint64_t aborts_sent; /* ids, not messages */
+} client_counters_t;
+client_counters_t client_counters(const client_t *client);
+
+/* The rank of this index in the frontend's list, and its load if it is fresh enough to be believed, else
+ * NULL. */
+const dispatcher_t *client_dispatcher(const client_t *client, uint32_t index);
+const wire_load_t *client_load(const client_t *client, uint32_t index, int64_t now_ms);
+
+/* Age of the coordinator's last publish and last word on the control link; -1: none yet. */
+int64_t client_publish_age_ms(const client_t *client, int64_t now_ms);
+bool client_joined(const client_t *client);
+
+#endif

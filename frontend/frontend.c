@@ -1,0 +1,66 @@
+#include "frontend/frontend.h"
+
+#include "common/log.h"
+#include "common/rank_map.h"
+#include "frontend/frontend_http.h"
+#include "frontend/frontend_parts.h"
+
+static wg_status_t open_http(frontend_t *self, zloop_t *loop, wg_error_t *error)
+{
+    const http_server_options_t options = {
+        .listen = self->self->http,
+        .max_body_bytes = (size_t)self->config->limits.max_body_bytes,
+        .max_connections = (size_t)self->config->limits.max_connections,
+        .idle_timeout_ms = self->config->timeouts.http_idle_ms,
+        .routes = frontend_http_routes,
+        .route_count = frontend_http_route_count,
+        .context = self,
+    };
+    return http_server_new(&self->http, loop, &options, error);
+}
+
+wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *config, const char *name,
+                         wg_error_t *error)
+{
+    wg_status_t status = WG_FAIL(error, SYSTEM, "frontend", "out of memory");
+    frontend_t *self = calloc(1, sizeof *self);
+    *out = NULL;
+    if (!self)
+        return status;
+    self->config = config;
+    self->self = wg_config_frontend(config, name);
+    self->started = zclock_time() / 1000;
+    self->faults = faults_new();
+    if (self->faults)
+        status = client_new(&self->client, loop, config, self->self, self->faults, error);
+    if (status == WG_OK)
+        status = open_http(self, loop, error);
+    if (status != WG_OK) {
+        frontend_destroy(&self);
+        return status;
+    }
+    char ranks[128];
+    rank_map_text(ranks, sizeof ranks, self->self->ranks, self->self->rank_count);
+    log_notice("listening http=%s:%u input=%s output=%s ranks=[%s]", self->self->http.host,
+               http_server_port(self->http), self->self->input.bind, self->self->output.bind, ranks);
+    *out = self;
+    return WG_OK;
+}
+
+void frontend_drain(frontend_t *frontend)
+{
+    http_server_close_listener(frontend->http);
+    client_drain(frontend->client);
+}
+
+void frontend_destroy(frontend_t **frontend)
+{
+    frontend_t *self = *frontend;
+    if (!self)
+        return;
+    http_server_destroy(&self->http); /* before the client: it reports who was still there */
+    client_destroy(&self->client);
+    faults_destroy(&self->faults);
+    free(self);
+    *frontend = NULL;
+}

@@ -1,0 +1,21 @@
+/* frontend.h: a frontend as a whole: the engine client, and HTTP in front of it. Owned by its loop.
+ * Tests: tests/integration/ */
+#ifndef WG_FRONTEND_FRONTEND_H
+#define WG_FRONTEND_FRONTEND_H
+
+#include "common/config.h"
+
+#include <czmq.h>
+
+typedef struct frontend frontend_t;
+
+/* name: of one of the configuration's frontends. WG_E_SYSTEM names the address that could not be bound.
+ * config must outlive it. */
+WG_MUST_CHECK wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *config,
+                                       const char *name, wg_error_t *error);
+void frontend_destroy(frontend_t **frontend); /* accepts NULL, clears */
+
+/* Refuses new requests from now on, and ends those in flight with Draining. */
+void frontend_drain(frontend_t *frontend);
+
+#endif

@@ -1,0 +1,19 @@
+/* frontend_parts.h: the inside of a frontend_t, for frontend.c, which builds it, and frontend_http.c. */
+#ifndef WG_FRONTEND_FRONTEND_PARTS_H
+#define WG_FRONTEND_FRONTEND_PARTS_H
+
+#include "common/faults.h"
+#include "common/http_server.h"
+#include "frontend/client.h"
+#include "frontend/frontend.h"
+
+struct frontend {
+    const wg_config_t *config;
+    const config_frontend_t *self;
+    faults_t *faults;
+    client_t *client;
+    http_server_t *http;
+    int64_t started; /* seconds, Unix */
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* in_flight.h: one request between its ADD and its end, and sets of them by id. Owned by its client.
+ * Tests: tests/unit/dispatcher_test.c */
+#ifndef WG_FRONTEND_IN_FLIGHT_H
+#define WG_FRONTEND_IN_FLIGHT_H
+
+#include "common/wire_reader.h"
+
+#include <czmq.h>
+
+typedef struct client_events client_events_t;
+
+typedef struct in_flight {
+    wire_text_t wire_id; /* `<client's id>-<8 hex>`: belongs to the entry, NUL-terminated */
+    wire_text_t id;      /* the client's id: the front part of wire_id, not NUL-terminated */
+    uint32_t rank;
+    const client_events_t *events;
+    void *user;
+    bool ended;             /* on_end or client_abort has been; it lives until the end of the loop turn */
+    struct in_flight *next; /* once ended: in the client's list of entries to abort or to free */
+} in_flight_t;
+
+/* The wire id is made from the client's id and eight hex digits of `salt`. NULL without memory. */
+WG_MUST_CHECK in_flight_t *in_flight_new(wire_text_t id, uint32_t salt);
+void in_flight_free(in_flight_t *entry);
+
+/* A zhashx whose keys are wire_text_t inside the entries: nothing is copied. The items stay the user's. NULL
+ * without memory. */
+WG_MUST_CHECK zhashx_t *in_flight_set_new(void);
+
+/* The hash of a wire_text_t, given by its address. */
+size_t in_flight_hash(const void *key);
+
+#endif

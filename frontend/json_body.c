@@ -1,0 +1,62 @@
+#include "frontend/json_body.h"
+
+#include "common/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_beyond_64_bits(const json_t *value)
+{
+    if (json_is_array(value)) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            double element = json_real_value(json_array_get(value, i));
+            if (element >= 0x1p63 || element <= -0x1p63)
+                return true;
+        }
+        return false;
+    }
+    double number = json_real_value(value);
+    return number >= 0x1p63 || number <= -0x1p63;
+}
+
+/* jansson refuses a whole body for one integer beyond 64 bits, without saying where it stood. Read as reals,
+ * the members tell. */
+static wg_status_t name_overflow(const char *text, size_t size, wg_error_t *error)
+{
+    char path[LOG_TEXT_SIZE] = "body";
+    const char *key;
+    const char *inner_key;
+    json_t *value;
+    json_t *inner;
+    json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, NULL);
+    json_object_foreach(root, key, value)
+    {
+        if (is_beyond_64_bits(value))
+            log_text(path, key, strlen(key));
+        json_object_foreach(value, inner_key, inner)
+        {
+            char outer[LOG_TEXT_SIZE / 2];
+            if (is_beyond_64_bits(inner)) {
+                snprintf(outer, sizeof outer, "%.30s.%.30s", key, inner_key);
+                log_text(path, outer, strlen(outer));
+            }
+        }
+    }
+    json_decref(root);
+    return wg_invalid_field(error, path, "a number is out of range; integers have 64 bits");
+}
+
+wg_status_t json_body_load(json_t **out, const char *text, size_t size, wg_error_t *error)
+{
+    json_error_t fault;
+    *out = json_loadb(text ? text : "", size, JSON_REJECT_DUPLICATES, &fault);
+    if (!*out && json_error_code(&fault) == json_error_numeric_overflow)
+        return name_overflow(text, size, error);
+    if (!*out) /* jansson's own text repeats bytes of the body */
+        return wg_invalid_field(
+            error, "body", "not valid JSON at line %d, column %d%s", fault.line, fault.column,
+            json_error_code(&fault) == json_error_duplicate_key ? ": a key is there twice" : "");
+    if (!json_is_object(*out))
+        return wg_invalid_field(error, "body", "must be a JSON object");
+    return WG_OK;
+}
