@@ -31,11 +31,10 @@ const char *wg_id_text(char text[WG_ID_TEXT_SIZE], const void *data, size_t size
 {
     const uint8_t *bytes = data;
     size_t shown = size < 16 ? size : 16;
-    if (size == 0)
-        return strcpy(text, "(empty)");
+    snprintf(text, WG_ID_TEXT_SIZE, "%s", "(empty)");
     for (size_t i = 0; i < shown; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     if (shown < size)
-        strcpy(text + 2 * shown, "...");
+        snprintf(text + 2 * shown, WG_ID_TEXT_SIZE - 2 * shown, "...");
     return text;
 }

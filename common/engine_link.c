@@ -9,6 +9,7 @@
 #include "common/engine_link.h"
 
 #include "common/log.h"
+#include "common/rank_map.h"
 #include "common/receiver.h"
 #include "common/turn.h"
 #include "common/wire_outputs.h"
@@ -51,18 +52,10 @@ struct engine_link {
     int64_t sentinel_ms; /* when the last death sentinel came; 0: never */
 };
 
-static int compare_ranks(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
 static route_t *route_of(const engine_link_t *self, uint32_t rank)
 {
-    const uint32_t *ranks = self->options.ranks;
-    const uint32_t *found = bsearch(&rank, ranks, self->options.rank_count, sizeof rank, compare_ranks);
-    return found ? &self->routes[found - ranks] : NULL;
+    int64_t place = rank_map_find(self->options.ranks, self->options.rank_count, rank);
+    return place >= 0 ? &self->routes[place] : NULL;
 }
 
 bool engine_link_route_up(const engine_link_t *link, uint32_t rank)

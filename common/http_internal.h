@@ -88,6 +88,9 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
 /* The end of the exchange: tells the user if that is due, and frees it. */
 void http_exchange_end(http_exchange_t *exchange);
 
+/* Whether the response is still the user's to give, so that on_gone is due if it comes to nothing. */
+bool http_exchange_is_open(const http_exchange_t *exchange);
+
 /* Has a suspended exchange resumed at the end of the turn. */
 void http_exchange_wake(http_exchange_t *exchange);
 

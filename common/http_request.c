@@ -42,12 +42,12 @@ void http_exchange_end(http_exchange_t *exchange)
 {
     http_connection_t *connection = exchange->connection;
     http_server_t *self = connection->server;
-    exchange_state_t state = exchange->state;
-    exchange->state = EXCHANGE_RELEASED; /* what the user may call from on_gone does nothing any more */
-    if ((state == EXCHANGE_WAITING || state == EXCHANGE_STREAMING) && exchange->on_gone)
-        exchange->on_gone(self->options.context, exchange);
-    if (state >= EXCHANGE_WAITING)
+    bool was_open = http_exchange_is_open(exchange);
+    if (was_open || exchange->state == EXCHANGE_RELEASED)
         self->stats.exchanges--;
+    exchange->state = EXCHANGE_RELEASED; /* what the user may call from on_gone does nothing any more */
+    if (was_open && exchange->on_gone)
+        exchange->on_gone(self->options.context, exchange);
     self->stats.buffered_bytes -= http_exchange_buffered(exchange);
     if (exchange->is_pending)
         LIST_REMOVE(exchange, pending);
@@ -249,13 +249,14 @@ static enum MHD_Result on_complete(http_exchange_t *exchange, const char *path, 
     if (exchange->state != EXCHANGE_READING || exchange->connection->server->is_stopping)
         return MHD_NO; /* refused, or cut while it waited: closes the connection */
     dispatch(exchange, path, method);
+    /* The event said so before there was an exchange, and will not come again. */
+    if (exchange->connection->half_closed && http_exchange_is_open(exchange))
+        http_exchange_cut(exchange);
     if (exchange->is_cut)
         return MHD_NO;
     if (exchange->state == EXCHANGE_WAITING) {
         MHD_suspend_connection(exchange->mhd);
         exchange->is_suspended = true;
-        if (exchange->connection->half_closed)
-            http_exchange_cut(exchange);
     }
     return MHD_YES;
 }

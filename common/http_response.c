@@ -17,6 +17,11 @@ size_t http_exchange_buffered(const http_exchange_t *exchange)
     return exchange->whole_size + exchange->output.size - exchange->taken;
 }
 
+bool http_exchange_is_open(const http_exchange_t *exchange)
+{
+    return exchange->state == EXCHANGE_WAITING || exchange->state == EXCHANGE_STREAMING;
+}
+
 void http_exchange_wake(http_exchange_t *exchange)
 {
     http_server_t *server = exchange->connection->server;
@@ -194,7 +199,7 @@ void http_stream_end(http_exchange_t *exchange)
 
 void http_stream_cut(http_exchange_t *exchange)
 {
-    if (exchange->state != EXCHANGE_STREAMING && exchange->state != EXCHANGE_WAITING)
+    if (!http_exchange_is_open(exchange))
         return;
     exchange->state = EXCHANGE_RELEASED;
     http_exchange_cut(exchange);

@@ -113,7 +113,7 @@ static void on_half_close(http_connection_t *connection)
 {
     http_exchange_t *exchange = connection->exchange;
     connection->half_closed = true;
-    if (exchange && (exchange->state == EXCHANGE_WAITING || exchange->state == EXCHANGE_STREAMING))
+    if (exchange && http_exchange_is_open(exchange))
         http_exchange_cut(exchange);
 }
 

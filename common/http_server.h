@@ -1,7 +1,7 @@
 /* http_server.h: an HTTP/1.1 server inside the process's loop: libmicrohttpd with its epoll descriptor
  * as one poller of the zloop (design.md 8 has the measured choice and its traps). A handler sees a request
  * once the whole body is here, and answers now or later, at once or as a stream; a client that leaves before
- * the end is reported. Owned by the loop; never blocks. Tests: tests/unit/http_server_test.c */
+ * the end is reported. Owned by the loop; never blocks. Tests: tests/unit/http_*_test.c */
 #ifndef WG_COMMON_HTTP_SERVER_H
 #define WG_COMMON_HTTP_SERVER_H
 

@@ -10,9 +10,15 @@ static int by_rank(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+int64_t rank_map_find(const uint32_t *ranks, uint32_t count, uint32_t rank)
+{
+    const uint32_t *found = bsearch(&rank, ranks, count, sizeof rank, by_rank);
+    return found ? found - ranks : -1;
+}
+
 bool rank_map_serves(const config_frontend_t *frontend, uint32_t rank)
 {
-    return bsearch(&rank, frontend->ranks, frontend->rank_count, sizeof rank, by_rank) != NULL;
+    return rank_map_find(frontend->ranks, frontend->rank_count, rank) >= 0;
 }
 
 uint32_t rank_map_client_count(const wg_config_t *config, uint32_t rank)

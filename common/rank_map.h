@@ -9,6 +9,9 @@
 
 #define RANK_MAP_SLOT_INDEX 0u
 
+/* The place of the rank in an ascending list, or -1. */
+int64_t rank_map_find(const uint32_t *ranks, uint32_t count, uint32_t rank);
+
 /* Does that frontend serve the rank? */
 bool rank_map_serves(const config_frontend_t *frontend, uint32_t rank);
 

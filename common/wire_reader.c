@@ -96,7 +96,7 @@ bool wire_reader_nil(wire_reader_t *reader)
 
 bool wire_reader_bool(wire_reader_t *reader, bool *out)
 {
-    uint8_t tag;
+    uint8_t tag = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag != 0xc2 && tag != 0xc3)
@@ -108,12 +108,12 @@ bool wire_reader_bool(wire_reader_t *reader, bool *out)
 
 bool wire_reader_int(wire_reader_t *reader, int64_t *out)
 {
-    uint8_t tag;
-    uint64_t value;
+    uint8_t tag = 0;
+    uint64_t value = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag < 0x80 || tag >= 0xe0) {
-        *out = (int8_t)tag;
+        *out = tag < 0x80 ? tag : tag - 0x100;
         reader->at++;
         return true;
     }
@@ -141,8 +141,8 @@ bool wire_reader_int(wire_reader_t *reader, int64_t *out)
 
 bool wire_reader_float(wire_reader_t *reader, double *out)
 {
-    uint8_t tag;
-    uint64_t bits;
+    uint8_t tag = 0;
+    uint64_t bits = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag == 0xca) {
@@ -220,9 +220,9 @@ bool wire_utf8_valid(const void *text, size_t size)
 
 bool wire_reader_text(wire_reader_t *reader, wire_text_t *out)
 {
-    uint8_t tag;
-    uint64_t size;
-    wire_bytes_t content;
+    uint8_t tag = 0;
+    uint64_t size = 0;
+    wire_bytes_t content = {NULL, 0};
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag >= 0xa0 && tag <= 0xbf) {
@@ -244,8 +244,8 @@ bool wire_reader_text(wire_reader_t *reader, wire_text_t *out)
 
 bool wire_reader_bytes(wire_reader_t *reader, wire_bytes_t *out)
 {
-    uint8_t tag;
-    uint64_t size;
+    uint8_t tag = 0;
+    uint64_t size = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag < 0xc4 || tag > 0xc6)
@@ -266,8 +266,8 @@ static bool take_count(wire_reader_t *reader, uint8_t tag, uint8_t fix, uint8_t 
 
 bool wire_reader_array(wire_reader_t *reader, uint32_t *count)
 {
-    uint8_t tag;
-    uint64_t items;
+    uint8_t tag = 0;
+    uint64_t items = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (wire_reader_peek(reader) != WIRE_ARRAY)
@@ -282,8 +282,8 @@ bool wire_reader_array(wire_reader_t *reader, uint32_t *count)
 
 bool wire_reader_map(wire_reader_t *reader, uint32_t *count)
 {
-    uint8_t tag;
-    uint64_t pairs;
+    uint8_t tag = 0;
+    uint64_t pairs = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (wire_reader_peek(reader) != WIRE_MAP)
@@ -298,9 +298,8 @@ bool wire_reader_map(wire_reader_t *reader, uint32_t *count)
 
 bool wire_reader_ext(wire_reader_t *reader, int8_t *type, wire_bytes_t *out)
 {
-    uint8_t tag;
-    uint64_t size;
-    wire_bytes_t type_byte;
+    uint8_t tag = 0;
+    uint64_t size = 0;
     if (!tag_of_next(reader, &tag))
         return false;
     if (tag >= 0xd4 && tag <= 0xd8) {
@@ -312,9 +311,12 @@ bool wire_reader_ext(wire_reader_t *reader, int8_t *type, wire_bytes_t *out)
     } else {
         return wire_reader_fail(reader, "not an extension");
     }
-    if (!take_content(reader, 1, &type_byte) || !take_content(reader, size, out))
+    if (left(reader) == 0)
+        return wire_reader_fail(reader, "the frame ends too early");
+    int8_t found = (int8_t)reader->data[reader->at++];
+    if (!take_content(reader, size, out))
         return false;
-    *type = (int8_t)type_byte.data[0];
+    *type = found;
     return true;
 }
 
@@ -322,7 +324,7 @@ bool wire_reader_ext(wire_reader_t *reader, int8_t *type, wire_bytes_t *out)
 static bool skip_leaf(wire_reader_t *reader)
 {
     bool flag;
-    uint64_t bits;
+    uint64_t bits = 0;
     int8_t type;
     wire_text_t text;
     wire_bytes_t bytes;
@@ -356,7 +358,7 @@ bool wire_reader_skip(wire_reader_t *reader)
     uint64_t open[WIRE_DEPTH_MAX]; /* how many values each open array or map still lacks */
     unsigned depth = 0;
     do {
-        uint8_t tag;
+        uint8_t tag = 0;
         uint32_t count = 0;
         bool nested = false;
         if (!tag_of_next(reader, &tag))

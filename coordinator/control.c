@@ -91,13 +91,15 @@ static peer_t *peer_of(const control_t *self, wire_bytes_t identity)
 {
     for (uint32_t i = 0; i < self->config->frontend_count; i++) {
         const char *name = self->config->frontends[i].name;
-        if (strlen(name) == identity.size && memcmp(name, identity.data, identity.size) == 0)
+        if (identity.size > 0 && strlen(name) == identity.size &&
+            memcmp(name, identity.data, identity.size) == 0)
             return &self->peers[i];
     }
     return NULL;
 }
 
-static void handle_join(control_t *self, wire_bytes_t identity, peer_t *peer, wire_control_t *join)
+static wg_status_t handle_join(control_t *self, wire_bytes_t identity, peer_t *peer, wire_control_t *join,
+                               wg_error_t *error)
 {
     wire_control_entry_t entry;
     const char *refusal = NULL;
@@ -107,11 +109,8 @@ static void handle_join(control_t *self, wire_bytes_t identity, peer_t *peer, wi
         refusal =
             "the frontend's configuration file differs from the coordinator's; use the same file everywhere";
     if (refusal) {
-        wg_error_t error;
-        WG_FAIL(&error, CONTROL_CLOSED, refusal);
-        faults_report(self->faults, FAULTS_CONTROL, peer->config->name, &error);
         send_word(self, identity, WIRE_CONTROL_REFUSED, refusal);
-        return;
+        return WG_FAIL(error, CONTROL_CLOSED, refusal);
     }
     if (!peer->joined)
         log_notice("frontend joined name=%s", peer->config->name);
@@ -123,47 +122,53 @@ static void handle_join(control_t *self, wire_bytes_t identity, peer_t *peer, wi
             self->on_learned(self->context, entry.rank, entry.response);
     }
     send_all_ranks(self, peer);
+    return WG_OK;
 }
 
-static void handle_beat(control_t *self, wire_bytes_t identity, peer_t *peer, wire_control_t *beat)
+static wg_status_t handle_beat(control_t *self, wire_bytes_t identity, peer_t *peer, wire_control_t *beat)
 {
     wire_control_entry_t entry;
     if (!peer->joined) { /* we were restarted, or it was */
         send_word(self, identity, WIRE_CONTROL_REJOIN, NULL);
-        return;
+        return WG_OK;
     }
     peer->last_beat_ms = zclock_mono();
     for (uint32_t i = 0; i < beat->count; i++) {
         wire_control_next(beat, &entry);
-        for (uint32_t at = 0; at < peer->config->rank_count; at++) {
-            if (peer->config->ranks[at] == entry.rank)
-                peer->in_flight[at] = entry.number;
-        }
+        int64_t place = rank_map_find(peer->config->ranks, peer->config->rank_count, entry.rank);
+        if (place >= 0)
+            peer->in_flight[place] = entry.number;
     }
     send_word(self, identity, WIRE_CONTROL_BEAT, NULL);
+    return WG_OK;
+}
+
+static wg_status_t handle_message(control_t *self, wire_bytes_t identity, const message_t *message,
+                                  wg_error_t *error)
+{
+    wire_control_t control = {0};
+    peer_t *peer = peer_of(self, identity);
+    if (!peer)
+        return WG_FAIL(error, CONTROL_CLOSED, "no frontend of that name is in the configuration");
+    if (message->count != 2)
+        return WG_FAIL(error, DECODE, "control message", (size_t)0, "not one frame");
+    wg_status_t status =
+        wire_control_decode(&control, message->frames[1].data, message->frames[1].size, error);
+    if (status != WG_OK)
+        return status;
+    if (control.kind == WIRE_CONTROL_JOIN)
+        return handle_join(self, identity, peer, &control, error);
+    if (control.kind == WIRE_CONTROL_BEAT)
+        return handle_beat(self, identity, peer, &control);
+    return WG_FAIL(error, DECODE, "control message", (size_t)0, "a message for frontends");
 }
 
 static void on_message(void *context, const message_t *message)
 {
     control_t *self = context;
-    wire_control_t control;
     wg_error_t error;
     wire_bytes_t identity = message->count > 0 ? message->frames[0] : (wire_bytes_t){NULL, 0};
-    peer_t *peer = peer_of(self, identity);
-    wg_status_t status;
-    if (!peer)
-        status = WG_FAIL(&error, CONTROL_CLOSED, "no frontend of that name is in the configuration");
-    else if (message->count != 2)
-        status = WG_FAIL(&error, DECODE, "control message", (size_t)0, "not one frame");
-    else
-        status = wire_control_decode(&control, message->frames[1].data, message->frames[1].size, &error);
-    if (status == WG_OK && control.kind == WIRE_CONTROL_JOIN)
-        handle_join(self, identity, peer, &control);
-    else if (status == WG_OK && control.kind == WIRE_CONTROL_BEAT)
-        handle_beat(self, identity, peer, &control);
-    else if (status == WG_OK)
-        status = WG_FAIL(&error, DECODE, "control message", (size_t)0, "a message for frontends");
-    if (status != WG_OK) {
+    if (handle_message(self, identity, message, &error) != WG_OK) {
         char text[WG_ID_TEXT_SIZE];
         faults_report(self->faults, FAULTS_CONTROL, wg_id_text(text, identity.data, identity.size), &error);
     }
@@ -174,10 +179,9 @@ int64_t control_in_flight(const control_t *control, uint32_t rank, int64_t now_m
     int64_t sum = 0;
     for (uint32_t i = 0; i < control->config->frontend_count; i++) {
         const peer_t *peer = &control->peers[i];
-        for (uint32_t at = 0; is_connected(peer, now_ms) && at < peer->config->rank_count; at++) {
-            if (peer->config->ranks[at] == rank)
-                sum += peer->in_flight[at];
-        }
+        int64_t place = rank_map_find(peer->config->ranks, peer->config->rank_count, rank);
+        if (place >= 0 && is_connected(peer, now_ms))
+            sum += peer->in_flight[place];
     }
     return sum;
 }

@@ -8,18 +8,9 @@
 
 enum { LOADS_BELIEVED_MS = 10000 }; /* two of the coordinator's refreshes */
 
-static int compare_ranks(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
 int64_t client_place(const client_t *client, uint32_t rank)
 {
-    const uint32_t *ranks = client->frontend->ranks;
-    const uint32_t *found = bsearch(&rank, ranks, client->frontend->rank_count, sizeof rank, compare_ranks);
-    return found ? found - ranks : -1;
+    return rank_map_find(client->frontend->ranks, client->frontend->rank_count, rank);
 }
 
 /* --- the state of the ranks --- */

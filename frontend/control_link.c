@@ -86,7 +86,7 @@ static void handle_ranks(control_link_t *self, wire_control_t *control)
 static void on_message(void *context, const message_t *message)
 {
     control_link_t *self = context;
-    wire_control_t control;
+    wire_control_t control = {0};
     wg_error_t error;
     wg_status_t status;
     self->heard_ms = zclock_mono();

@@ -261,7 +261,7 @@ static wg_status_t read_model(generate_body_t *out, const wg_config_t *config, c
                               json_t *value, wg_error_t *error)
 {
     (void)out;
-    wire_text_t model;
+    wire_text_t model = {NULL, 0};
     wg_status_t status = read_text(&model, path, value, error);
     if (status == WG_OK && !wire_text_is(model, config->model.name)) {
         char name[LOG_TEXT_SIZE];
