@@ -10,8 +10,9 @@ struct turn {
 static int on_timer(zloop_t *loop, int timer, void *context)
 {
     (void)loop;
-    (void)timer;
     turn_t *self = context;
+    if (timer != self->timer)
+        return 0;     /* ended in this turn by another timer: zloop runs it all the same */
     self->timer = -1; /* first, so that the work may schedule the next turn */
     self->work(self->context);
     return 0;
@@ -40,13 +41,4 @@ void turn_schedule(turn_t *turn)
 {
     if (turn->timer == -1)
         turn->timer = zloop_timer(turn->loop, 0, 1, on_timer, turn);
-}
-
-void turn_flush(turn_t *turn)
-{
-    if (turn->timer == -1)
-        return;
-    zloop_timer_end(turn->loop, turn->timer);
-    turn->timer = -1;
-    turn->work(turn->context);
 }

@@ -32,9 +32,10 @@ static void arm(publisher_t *self);
 static int on_timer(zloop_t *loop, int timer, void *context)
 {
     (void)loop;
-    (void)timer;
     publisher_t *self = context;
     int64_t now_ms = zclock_mono();
+    if (timer != self->timer)
+        return 0; /* ended in this turn by another timer: zloop runs it all the same */
     self->timer = -1;
     if (load_board_due_ms(self->loads, now_ms) == 0) {
         publish(self, load_board_loads(self->loads));

@@ -121,6 +121,7 @@ def test_requests_in_flight_are_shown_for_each_rank(new_cluster: NewCluster) -> 
 @contextmanager
 def subscriber(cluster: Cluster) -> Iterator[Peer]:
     with Peer(zmq.SUB, cluster.address["frontend_publish"]) as peer:
+        publish(peer)  # a newcomer is told the counts at once
         yield peer
 
 

@@ -188,18 +188,38 @@ static void a_client_that_leaves_a_stream_is_reported_once(void **state)
     }
 }
 
+/* Then the server hears of the end before it knows that there is a request. */
 static void a_client_that_leaves_with_its_request_is_reported(void **state)
 {
     fixture_t *f = *state;
-    client_t closed = client_send_first(f, GET("/later"));
-    client_t half_closed = client_send_first(f, GET("/later"));
-    leave(&closed, FIN);
-    leave(&half_closed, HALF_CLOSE);
+    static const char *const beginnings[] = {"GET /later HTTP/1.1\r\n", "GET /stream HTTP/1.1\r\n",
+                                             "GET /stream HTTP/1.0\r\n"};
+    for (unsigned i = 0; i < 3; i++) {
+        client_t closed = client_send_first(f, beginnings[i]);
+        client_t half_closed = client_send_first(f, beginnings[i]);
+        UNTIL(f, stats(f).connections == 2);
+        client_send(&closed, "Host: x\r\n\r\n", 11);
+        client_send(&half_closed, "Host: x\r\n\r\n", 11);
+        leave(&closed, FIN);
+        leave(&half_closed, HALF_CLOSE);
+        UNTIL(f, f->gone == 2 * (i + 1));
+        client_close(&half_closed);
+        UNTIL(f, stats(f).connections == 0);
+        assert_int_equal(f->handled, 2 * (i + 1));
+        assert_int_equal(f->gone, 2 * (i + 1));
+    }
+}
+
+static void a_client_that_leaves_right_after_connecting_is_reported(void **state)
+{
+    fixture_t *f = *state;
+    client_t later = client_send_first(f, GET("/later"));
+    client_t stream = client_send_first(f, GET("/stream"));
+    leave(&later, FIN);
+    leave(&stream, HALF_CLOSE);
     UNTIL(f, f->gone == 2);
     assert_int_equal(f->handled, 2);
-    client_close(&half_closed);
-    UNTIL(f, stats(f).connections == 0);
-    assert_int_equal(f->gone, 2);
+    client_close(&stream);
 }
 
 static void a_half_closed_client_still_gets_an_answer_given_at_once(void **state)
@@ -411,6 +431,7 @@ int main(void)
         WITH_SERVER(a_client_that_leaves_before_the_answer_is_reported_once),
         WITH_SERVER(a_client_that_leaves_a_stream_is_reported_once),
         WITH_SERVER(a_client_that_leaves_with_its_request_is_reported),
+        WITH_SERVER(a_client_that_leaves_right_after_connecting_is_reported),
         WITH_SERVER(a_half_closed_client_still_gets_an_answer_given_at_once),
         WITH_SERVER(after_the_answer_was_given_nothing_is_reported),
         WITH_SERVER(what_on_gone_answers_goes_nowhere),
