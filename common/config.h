@@ -59,6 +59,7 @@ typedef struct wg_config {
         config_endpoint_t input; /* the coordinator's own client slot */
         config_endpoint_t output;
         config_http_t http;
+        char *state_file; /* lockstep only; empty: chosen by wave_file */
     } coordinator;
     config_frontend_t *frontends;
     uint32_t frontend_count;
@@ -71,8 +72,10 @@ typedef struct wg_config {
     struct {
         int64_t heartbeat_interval_ms; /* ZMTP, on every ROUTER that engines dial */
         int64_t heartbeat_timeout_ms;
-        int64_t waiting_log_ms; /* how often missing ranks are named while the cluster starts */
-        int64_t http_idle_ms;   /* an HTTP connection without any traffic is closed; 0: never */
+        int64_t waiting_log_ms;   /* how often missing ranks are named while the cluster starts */
+        int64_t wave_repeat_ms;   /* a running lockstep group is woken again so often */
+        int64_t wave_watchdog_ms; /* one that shows no sign for so long is pinged */
+        int64_t http_idle_ms;     /* an HTTP connection without any traffic is closed; 0: never */
     } timeouts;
     char *log_level; /* error, warning, notice, debug */
 } wg_config_t;

@@ -61,6 +61,9 @@ static const config_key_t keys[] = {
              "the engines' answers to those"),
     {"coordinator", "http", &config_type_http, IN_CONFIG(coordinator.http), 0, 0, 0, REQUIRED,
      "the coordinator's HTTP listener; port 0: any free port"},
+    {"coordinator", "state_file", &config_type_text, IN_CONFIG(coordinator.state_file), 0, 0, 0, NONE,
+     "lockstep only: keeps the wave over a restart; without it a file in `/run/wavegate`, `$XDG_RUNTIME_DIR` "
+     "or `/tmp`"},
 
     {CONFIG_FRONTENDS, "name", &config_type_name, IN_FRONTEND(name), 0, 0, 0, REQUIRED,
      "what `-n` selects; 1 to 64 of the characters A-Z a-z 0-9 . _ -"},
@@ -87,6 +90,10 @@ static const config_key_t keys[] = {
      "an engine that answers no probe for so long is lost; longer than the largest message takes"},
     {"timeouts", "waiting_log_ms", &config_type_int, IN_CONFIG(timeouts.waiting_log_ms), 0, 100, HOUR_MS,
      "10000", "how often the log names the ranks that are still missing"},
+    {"timeouts", "wave_repeat_ms", &config_type_int, IN_CONFIG(timeouts.wave_repeat_ms), 0, 10, HOUR_MS,
+     "500", "how often a running lockstep group is told again to run, for a rank that missed it"},
+    {"timeouts", "wave_watchdog_ms", &config_type_int, IN_CONFIG(timeouts.wave_watchdog_ms), 0, 100, HOUR_MS,
+     "10000", "a running lockstep group that shows no sign for so long is asked whether it is stuck"},
     {"timeouts", "http_idle_ms", &config_type_int, IN_CONFIG(timeouts.http_idle_ms), 0, 0, DAY_MS, "120000",
      "an HTTP connection on which nothing moves and nothing is awaited is closed after it; 0: never, else at "
      "least 1000"},

@@ -14,15 +14,16 @@ const char *wg_rank_state_name(wg_rank_state_t state)
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
-wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint,
+wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint, int64_t wave,
                                      const wire_control_entry_t *ranks, uint32_t count, wg_error_t *error)
 {
     wire_pack_t pack;
     wire_pack_init(&pack, out);
-    wire_pack_array(&pack, 4);
+    wire_pack_array(&pack, 5);
     wire_pack_literal(&pack, words[WIRE_CONTROL_JOIN]);
     wire_pack_int(&pack, WIRE_CONTROL_VERSION);
     wire_pack_int(&pack, (int64_t)fingerprint);
+    wire_pack_int(&pack, wave);
     wire_pack_array(&pack, count);
     for (uint32_t i = 0; i < count; i++) {
         wire_pack_array(&pack, 2);
@@ -111,12 +112,19 @@ static void read_entries(wire_reader_t *reader, wire_control_t *out)
         read_entry(reader, out->kind, &entry);
 }
 
+static const uint32_t field_counts[] = {
+    [WIRE_CONTROL_JOIN] = 5,   [WIRE_CONTROL_BEAT] = 2,    [WIRE_CONTROL_RANKS] = 2,
+    [WIRE_CONTROL_REJOIN] = 1, [WIRE_CONTROL_REFUSED] = 2,
+};
+
 static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *out)
 {
     switch (out->kind) {
     case WIRE_CONTROL_JOIN:
         wire_reader_int(reader, &out->version);
         wire_reader_int(reader, &out->fingerprint);
+        if (wire_reader_int(reader, &out->wave) && out->wave < 0)
+            wire_reader_fail(reader, "a negative wave");
         read_entries(reader, out);
         break;
     case WIRE_CONTROL_BEAT: /* the answer has no entries */
@@ -132,6 +140,9 @@ static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *ou
     case WIRE_CONTROL_REJOIN:
         break;
     }
+    bool is_answer = out->kind == WIRE_CONTROL_BEAT && fields == 1;
+    if (fields != field_counts[out->kind] && !is_answer)
+        wire_reader_fail(reader, "a message with the wrong number of fields");
 }
 
 wg_status_t wire_control_decode(wire_control_t *out, const void *data, size_t size, wg_error_t *error)

@@ -1,13 +1,16 @@
-/* wire_control.h: the control link between a frontend (DEALER, its identity is its name) and the
- * coordinator (ROUTER). It is ours, not vLLM's: one MessagePack array a message, whose first item is its
- * name.
+/* wire_control.h: the control link between a frontend (DEALER, its identity is its name) and the coordinator
+ * (ROUTER). It is ours, not vLLM's: one MessagePack array a message, whose first item is its name.
  *
- *   up    ["JOIN", version, fingerprint, [[rank, ready response], ...]]   the ranks that this frontend has
- * READY up    ["BEAT", [[rank, in flight], ...]]                              once a second down  ["RANKS",
- * [[rank, state, ready response or nil], ...]]          all on joining, then each change down  ["BEAT"] the
- * answer to a beat down  ["REJOIN"]                                                      a beat from a
- * frontend that has not joined down  ["REFUSED", why]                                                a JOIN
- * that cannot be
+ *   up    ["JOIN", version, fingerprint, wave, [[rank, ready response], ...]]
+ *                      what this frontend knows: the group's wave, and the ranks that are READY
+ *   up    ["BEAT", [[rank, in flight], ...]]
+ *                      once a second
+ *   down  ["RANKS", [[rank, state, ready response or nil], ...]]
+ *                      all on joining, then each change
+ *   down  ["BEAT"]     the answer to a beat
+ *   down  ["REJOIN"]   the answer to a beat from a frontend that has not joined
+ *   down  ["REFUSED", why]
+ *                      a JOIN that cannot be
  *
  * No state; any thread. Tests: tests/unit/wire_control_test.c */
 #ifndef WG_COMMON_WIRE_CONTROL_H
@@ -41,6 +44,7 @@ typedef struct {
     wire_control_kind_t kind;
     int64_t version;     /* JOIN */
     int64_t fingerprint; /* JOIN: wg_config_fingerprint, as a signed number */
+    int64_t wave;        /* JOIN */
     wire_text_t why;     /* REFUSED */
     uint32_t count;      /* JOIN, BEAT, RANKS: entries, to be read with wire_control_next */
     wire_reader_t entries;
@@ -54,7 +58,7 @@ typedef struct {
 } wire_control_entry_t;
 
 /* All append to *out. The entries of JOIN always have a response. */
-WG_MUST_CHECK wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint,
+WG_MUST_CHECK wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint, int64_t wave,
                                                    const wire_control_entry_t *ranks, uint32_t count,
                                                    wg_error_t *error);
 WG_MUST_CHECK wg_status_t wire_control_encode_beat(msgpack_sbuffer *out, const wire_control_entry_t *ranks,

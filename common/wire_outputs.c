@@ -51,13 +51,14 @@ static void read_utility(wire_reader_t *reader, wire_utility_t *utility)
 }
 
 /* An array whose items are looked at later: where they are, and how many. */
-static void read_items(wire_reader_t *reader, uint32_t *count, wire_bytes_t *items)
+static void read_items(wire_reader_t *reader, bool texts, uint32_t *count, wire_bytes_t *items)
 {
+    wire_text_t text;
     if (!wire_reader_array(reader, count))
         return;
     size_t start = reader->at;
     for (uint32_t i = 0; i < *count && !reader->fault; i++)
-        wire_reader_skip(reader);
+        texts ? wire_reader_text(reader, &text) : wire_reader_skip(reader);
     *items = (wire_bytes_t){reader->data + start, reader->at - start};
 }
 
@@ -80,7 +81,7 @@ static void read_field(wire_reader_t *reader, uint32_t index, wire_outputs_t *ou
         out->engine_index = (uint32_t)number;
         break;
     case 1:
-        read_items(reader, &out->output_count, &out->outputs);
+        read_items(reader, false, &out->output_count, &out->outputs);
         break;
     case 2:
         out->has_stats = !wire_reader_nil(reader);
@@ -97,7 +98,7 @@ static void read_field(wire_reader_t *reader, uint32_t index, wire_outputs_t *ou
         break;
     case 5:
         if (!wire_reader_nil(reader))
-            read_items(reader, &out->finished_count, &out->finished);
+            read_items(reader, true, &out->finished_count, &out->finished);
         break;
     case 6:
         read_wave(reader, &out->has_wave_complete, &out->wave_complete);

@@ -126,3 +126,26 @@ wg_status_t wire_abort_encode(msgpack_sbuffer *out, const wire_text_t *ids, size
         wire_pack_text(&pack, ids[i]);
     return wire_pack_finish(&pack, "ABORT", error);
 }
+
+wg_status_t wire_start_encode(msgpack_sbuffer *out, int64_t wave, wg_error_t *error)
+{
+    wire_pack_t pack;
+    wire_pack_init(&pack, out);
+    wire_pack_array(&pack, 2);
+    wire_pack_int(&pack, wave);
+    wire_pack_nil(&pack);
+    return wire_pack_finish(&pack, "START_DP_WAVE", error);
+}
+
+wg_status_t wire_utility_encode(msgpack_sbuffer *out, uint32_t client_index, int64_t call_id,
+                                const char *method, wg_error_t *error)
+{
+    wire_pack_t pack;
+    wire_pack_init(&pack, out);
+    wire_pack_array(&pack, 4);
+    wire_pack_int(&pack, client_index);
+    wire_pack_int(&pack, call_id);
+    wire_pack_literal(&pack, method);
+    wire_pack_array(&pack, 0);
+    return wire_pack_finish(&pack, "UTILITY", error);
+}

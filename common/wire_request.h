@@ -58,9 +58,15 @@ typedef struct {
     int64_t priority;
 } wire_add_t;
 
-/* Both append to *out. WG_E_ENCODE without memory. */
+/* All append to *out. WG_E_ENCODE without memory. */
 WG_MUST_CHECK wg_status_t wire_add_encode(msgpack_sbuffer *out, const wire_add_t *add, wg_error_t *error);
 WG_MUST_CHECK wg_status_t wire_abort_encode(msgpack_sbuffer *out, const wire_text_t *ids, size_t count,
                                             wg_error_t *error);
+
+/* [wave, nil]: nobody is excluded (design.md 4, rule 1). */
+WG_MUST_CHECK wg_status_t wire_start_encode(msgpack_sbuffer *out, int64_t wave, wg_error_t *error);
+/* A call without arguments, to be answered to that client index. */
+WG_MUST_CHECK wg_status_t wire_utility_encode(msgpack_sbuffer *out, uint32_t client_index, int64_t call_id,
+                                              const char *method, wg_error_t *error);
 
 #endif

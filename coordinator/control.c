@@ -19,7 +19,7 @@ struct control {
     const wg_config_t *config;
     const rank_table_t *ranks;
     faults_t *faults;
-    control_learned_fn *on_learned;
+    const control_events_t *events;
     void *context;
     receiver_t *receiver;
     msgpack_sbuffer frame;
@@ -65,14 +65,22 @@ static void send_ranks(control_t *self, const peer_t *peer, const wire_control_e
         send_frame(self, (wire_bytes_t){(const uint8_t *)name, strlen(name)});
 }
 
+/* A lockstep group fails as one, so each frontend must know of every rank. */
+static bool concerns(const control_t *self, const peer_t *peer, uint32_t rank)
+{
+    return self->config->ranks.lockstep || rank_map_serves(peer->config, rank);
+}
+
 static void send_all_ranks(control_t *self, const peer_t *peer)
 {
-    uint32_t count = peer->config->rank_count;
-    wire_control_entry_t *entries = calloc(count, sizeof *entries);
+    uint32_t count = 0;
+    wire_control_entry_t *entries = calloc(self->config->ranks.count, sizeof *entries);
     if (!entries)
         return;
-    for (uint32_t i = 0; i < count; i++)
-        entries[i] = entry_of(self, peer->config->ranks[i]);
+    for (uint32_t rank = 0; rank < self->config->ranks.count; rank++) {
+        if (concerns(self, peer, rank))
+            entries[count++] = entry_of(self, rank);
+    }
     send_ranks(self, peer, entries, count);
     free(entries);
 }
@@ -82,7 +90,7 @@ void control_rank_changed(control_t *control, uint32_t rank)
     wire_control_entry_t entry = entry_of(control, rank);
     for (uint32_t i = 0; i < control->config->frontend_count; i++) {
         const peer_t *peer = &control->peers[i];
-        if (peer->joined && rank_map_serves(peer->config, rank))
+        if (peer->joined && concerns(control, peer, rank))
             send_ranks(control, peer, &entry, 1);
     }
 }
@@ -119,8 +127,9 @@ static wg_status_t handle_join(control_t *self, wire_bytes_t identity, peer_t *p
     for (uint32_t i = 0; i < join->count; i++) {
         wire_control_next(join, &entry);
         if (rank_map_serves(peer->config, entry.rank) && entry.has_response)
-            self->on_learned(self->context, entry.rank, entry.response);
+            self->events->on_learned_rank(self->context, entry.rank, entry.response);
     }
+    self->events->on_learned_wave(self->context, join->wave);
     send_all_ranks(self, peer);
     return WG_OK;
 }
@@ -206,7 +215,7 @@ static bool new_peers(control_t *self)
 }
 
 wg_status_t control_new(control_t **out, zloop_t *loop, const wg_config_t *config, const rank_table_t *ranks,
-                        faults_t *faults, control_learned_fn *on_learned, void *context, wg_error_t *error)
+                        faults_t *faults, const control_events_t *events, void *context, wg_error_t *error)
 {
     control_t *self = calloc(1, sizeof *self);
     *out = NULL;
@@ -216,7 +225,7 @@ wg_status_t control_new(control_t **out, zloop_t *loop, const wg_config_t *confi
         .config = config,
         .ranks = ranks,
         .faults = faults,
-        .on_learned = on_learned,
+        .events = events,
         .context = context,
     };
     msgpack_sbuffer_init(&self->frame);

@@ -12,15 +12,18 @@
 
 typedef struct control control_t;
 
-/* A frontend holds this rank READY, with this response; the coordinator may not know it (after a restart). */
-typedef void control_learned_fn(void *context, uint32_t rank, wire_bytes_t response);
+/* What a frontend knows when it joins, and the coordinator perhaps not (after a restart). */
+typedef struct {
+    void (*on_learned_rank)(void *context, uint32_t rank, wire_bytes_t response); /* it is READY there */
+    void (*on_learned_wave)(void *context, int64_t wave);
+} control_events_t;
 
 WG_MUST_CHECK wg_status_t control_new(control_t **out, zloop_t *loop, const wg_config_t *config,
                                       const rank_table_t *ranks, faults_t *faults,
-                                      control_learned_fn *on_learned, void *context, wg_error_t *error);
+                                      const control_events_t *events, void *context, wg_error_t *error);
 void control_destroy(control_t **control); /* accepts NULL, clears */
 
-/* Tells the joined frontends that serve the rank of its state. */
+/* Tells the joined frontends that serve the rank of its state; all of them in a lockstep group, which fails as one. */
 void control_rank_changed(control_t *control, uint32_t rank);
 
 /* Requests in flight at that rank by the last beats of its connected frontends. */

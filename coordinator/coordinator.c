@@ -16,11 +16,13 @@ static void on_rank_changed(void *context, uint32_t rank, wg_rank_state_t before
         load_board_clear(self->loads, rank);
     if (state == WG_RANK_LOST && self->publisher)
         publisher_loads_changed(self->publisher);
+    if (self->engine_publisher)
+        engine_publisher_ranks_changed(self->engine_publisher);
     control_rank_changed(self->control, rank);
 }
 
 /* A frontend knows a rank that we do not: we were restarted, and its engine will not register again. */
-static void on_learned(void *context, uint32_t rank, wire_bytes_t response)
+static void on_learned_rank(void *context, uint32_t rank, wire_bytes_t response)
 {
     coordinator_t *self = context;
     if (!rank_table_learn(self->ranks, rank, response, zclock_mono()))
@@ -28,6 +30,18 @@ static void on_learned(void *context, uint32_t rank, wire_bytes_t response)
     log_notice("rank learned from a frontend rank=%u", rank);
     engine_link_watch(self->slot, rank);
 }
+
+static void on_learned_wave(void *context, int64_t wave)
+{
+    coordinator_t *self = context;
+    if (self->waves)
+        wave_driver_join(self->waves, wave);
+}
+
+static const control_events_t control_events = {
+    .on_learned_rank = on_learned_rank,
+    .on_learned_wave = on_learned_wave,
+};
 
 /* --- the client slot --- */
 
@@ -54,7 +68,7 @@ static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
     }
     warn_of_other_mode(self, rank);
     if (self->engine_publisher)
-        engine_publisher_registered(self->engine_publisher);
+        engine_publisher_ranks_changed(self->engine_publisher);
 }
 
 static void on_route(void *context, uint32_t rank, bool up)
@@ -82,6 +96,8 @@ static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t co
         char peer[32];
         snprintf(peer, sizeof peer, "rank %u", outputs.engine_index);
         faults_report(self->faults, FAULTS_OUTPUT, peer, &error);
+    } else if (outputs.has_utility && self->waves) {
+        wave_driver_pong(self->waves, outputs.engine_index, outputs.utility.call_id);
     }
 }
 
@@ -96,16 +112,29 @@ static const engine_link_events_t slot_events = {
 static void on_report(void *context, const wire_outputs_t *report)
 {
     coordinator_t *self = context;
-    publisher_state_t wave = publisher_state(self->publisher);
     self->reports++;
     if (report->has_stats) {
         load_board_report(self->loads, report->engine_index, &report->stats, zclock_mono());
         publisher_loads_changed(self->publisher);
     }
-    if (report->has_wave_complete && report->wave_complete >= wave.current_wave)
-        publisher_wave(self->publisher, report->wave_complete + 1, false);
-    if (report->has_start_wave && report->start_wave >= wave.current_wave)
-        publisher_wave(self->publisher, report->start_wave, true);
+    if (self->waves)
+        wave_driver_report(self->waves, report);
+}
+
+/* Independent ranks have no waves, so a frontend of ours sends none; one of vLLM's might. */
+static void on_notice(void *context, int64_t rank, int64_t wave)
+{
+    coordinator_t *self = context;
+    (void)rank;
+    if (self->waves)
+        wave_driver_notice(self->waves, wave);
+}
+
+static void on_group_started(void *context)
+{
+    coordinator_t *self = context;
+    if (self->waves)
+        wave_driver_group_started(self->waves);
 }
 
 /* --- birth and death --- */
@@ -145,10 +174,17 @@ static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
     const wg_config_t *config = self->config;
     if (!config->coordinator.engine_publish.address[0])
         return WG_OK;
-    wg_status_t status =
-        engine_publisher_new(&self->engine_publisher, self->loop, config, self->ranks, self->faults, error);
+    wg_status_t status = engine_publisher_new(&self->engine_publisher, self->loop, config, self->ranks,
+                                              self->faults, on_group_started, self, error);
     if (status == WG_OK)
-        status = publisher_new(&self->publisher, self->loop, config, self->loads, self->faults, error);
+        status = publisher_new(&self->publisher, self->loop, config, self->loads, self->faults, on_notice,
+                               self, error);
+    const wave_driver_options_t options = {.config = config,
+                                           .engines = self->engine_publisher,
+                                           .frontends = self->publisher,
+                                           .slot = self->slot};
+    if (status == WG_OK && config->ranks.lockstep)
+        status = wave_driver_new(&self->waves, self->loop, &options, error);
     if (status == WG_OK)
         status = engine_reports_new(&self->engine_reports, self->loop, config, self->faults, on_report, self,
                                     error);
@@ -176,8 +212,8 @@ static wg_status_t open_all(coordinator_t *self, wg_error_t *error)
     if (status == WG_OK)
         status = open_wave_sockets(self, error);
     if (status == WG_OK)
-        status = control_new(&self->control, self->loop, self->config, self->ranks, self->faults, on_learned,
-                             self, error);
+        status = control_new(&self->control, self->loop, self->config, self->ranks, self->faults,
+                             &control_events, self, error);
     if (status == WG_OK)
         status = open_http(self, error);
     const handshake_options_t options = {
@@ -229,6 +265,7 @@ void coordinator_destroy(coordinator_t **coordinator)
         zloop_timer_end(self->loop, self->waiting_timer);
     http_server_destroy(&self->http);
     handshake_destroy(&self->handshake);
+    wave_driver_destroy(&self->waves);
     engine_link_destroy(&self->slot);
     engine_reports_destroy(&self->engine_reports);
     engine_publisher_destroy(&self->engine_publisher);

@@ -14,6 +14,7 @@
 #include "coordinator/load_board.h"
 #include "coordinator/publisher.h"
 #include "coordinator/rank_table.h"
+#include "coordinator/wave_driver.h"
 
 struct coordinator {
     const wg_config_t *config;
@@ -27,6 +28,7 @@ struct coordinator {
     engine_publisher_t *engine_publisher; /* these three are NULL where they are not configured */
     engine_reports_t *engine_reports;
     publisher_t *publisher;
+    wave_driver_t *waves; /* NULL for independent ranks */
     control_t *control;
     http_server_t *http;
     int waiting_timer;

@@ -1,6 +1,7 @@
 #include "coordinator/engine_publisher.h"
 
 #include "common/receiver.h"
+#include "common/wire_request.h"
 
 enum { MESSAGE_MAX = 1 << 16 };
 
@@ -8,9 +9,13 @@ struct engine_publisher {
     const wg_config_t *config;
     const rank_table_t *ranks;
     faults_t *faults;
+    engine_publisher_started_fn *on_group_started;
+    void *context;
     receiver_t *receiver;
     uint64_t subscriptions;
-    bool waiting; /* somebody has subscribed since the last READY */
+    bool waiting;    /* somebody has subscribed since the last READY */
+    bool start_held; /* a START_DP_WAVE waits for ranks in HELLO, at this wave: */
+    int64_t start_wave;
 };
 
 /* Subscriptions carry no identity, so who is there is known from the registrations, which an engine sends
@@ -28,13 +33,38 @@ static void release(engine_publisher_t *self)
     static const wire_bytes_t ready = {(const uint8_t *)"READY", 5};
     if (!self->waiting || !gate_is_open(self))
         return;
-    if (message_send(receiver_socket(self->receiver), &ready, 1) == 0)
-        self->waiting = false;
+    if (message_send(receiver_socket(self->receiver), &ready, 1) != 0)
+        return;
+    self->waiting = false;
+    if (self->config->ranks.lockstep &&
+        rank_table_count_in(self->ranks, WG_RANK_HELLO) == self->config->ranks.count)
+        self->on_group_started(self->context);
 }
 
-void engine_publisher_registered(engine_publisher_t *publisher)
+static void send_start(engine_publisher_t *self)
+{
+    static const uint8_t type = WIRE_REQUEST_START_DP_WAVE;
+    msgpack_sbuffer payload;
+    msgpack_sbuffer_init(&payload);
+    if (wire_start_encode(&payload, self->start_wave, NULL) == WG_OK) {
+        const wire_bytes_t frames[] = {{&type, 1}, {(const uint8_t *)payload.data, payload.size}};
+        self->start_held = message_send(receiver_socket(self->receiver), frames, 2) != 0;
+    }
+    msgpack_sbuffer_destroy(&payload);
+}
+
+void engine_publisher_start(engine_publisher_t *publisher, int64_t wave)
+{
+    publisher->start_wave = wave;
+    publisher->start_held = true;
+    engine_publisher_ranks_changed(publisher);
+}
+
+void engine_publisher_ranks_changed(engine_publisher_t *publisher)
 {
     release(publisher);
+    if (publisher->start_held && rank_table_count_in(publisher->ranks, WG_RANK_HELLO) == 0)
+        send_start(publisher);
 }
 
 uint64_t engine_publisher_subscriptions(const engine_publisher_t *publisher)
@@ -59,7 +89,9 @@ static void on_message(void *context, const message_t *message)
 }
 
 wg_status_t engine_publisher_new(engine_publisher_t **out, zloop_t *loop, const wg_config_t *config,
-                                 const rank_table_t *ranks, faults_t *faults, wg_error_t *error)
+                                 const rank_table_t *ranks, faults_t *faults,
+                                 engine_publisher_started_fn *on_group_started, void *context,
+                                 wg_error_t *error)
 {
     engine_publisher_t *self = calloc(1, sizeof *self);
     *out = NULL;
@@ -68,6 +100,8 @@ wg_status_t engine_publisher_new(engine_publisher_t **out, zloop_t *loop, const 
     self->config = config;
     self->ranks = ranks;
     self->faults = faults;
+    self->on_group_started = on_group_started;
+    self->context = context;
     const socket_options_t xpub = {
         .type = ZMQ_XPUB,
         .verbose =

@@ -10,6 +10,8 @@ struct publisher {
     zloop_t *loop;
     load_board_t *loads;
     faults_t *faults;
+    publisher_notice_fn *on_notice;
+    void *context;
     receiver_t *receiver;
     msgpack_sbuffer frame;
     int timer;
@@ -80,7 +82,8 @@ static void on_message(void *context, const message_t *message)
     wire_reader_t reader;
     wg_error_t error;
     uint32_t items = 0;
-    int64_t number;
+    int64_t rank = 0;
+    int64_t wave = 0;
     wire_bytes_t frame = message->count == 1 ? message->frames[0] : (wire_bytes_t){NULL, 0};
     if (frame.size > 0 && frame.data[0] <= 1) {
         if (frame.data[0] == 1)
@@ -90,20 +93,29 @@ static void on_message(void *context, const message_t *message)
     wire_reader_init(&reader, frame.data, frame.size);
     if (wire_reader_array(&reader, &items) && items != 2)
         wire_reader_fail(&reader, "not a pair");
-    wire_reader_int(&reader, &number);
-    wire_reader_int(&reader, &number);
+    wire_reader_int(&reader, &rank);
+    wire_reader_int(&reader, &wave);
+    if (rank < 0 || rank >= load_board_count(self->loads) || wave < 0)
+        wire_reader_fail(&reader, "a rank or a wave out of range");
     if (wire_reader_finish(&reader, "first-request notice", &error) != WG_OK)
         faults_report(self->faults, FAULTS_FRONTEND_PUBLISH, "frontend_publish", &error);
+    else
+        self->on_notice(self->context, rank, wave);
 }
 
 wg_status_t publisher_new(publisher_t **out, zloop_t *loop, const wg_config_t *config, load_board_t *loads,
-                          faults_t *faults, wg_error_t *error)
+                          faults_t *faults, publisher_notice_fn *on_notice, void *context, wg_error_t *error)
 {
     publisher_t *self = calloc(1, sizeof *self);
     *out = NULL;
     if (!self)
         return WG_FAIL(error, SYSTEM, "publisher", "out of memory");
-    *self = (publisher_t){.loop = loop, .loads = loads, .faults = faults, .timer = -1};
+    *self = (publisher_t){.loop = loop,
+                          .loads = loads,
+                          .faults = faults,
+                          .on_notice = on_notice,
+                          .context = context,
+                          .timer = -1};
     msgpack_sbuffer_init(&self->frame);
     const socket_options_t xpub = {
         .type = ZMQ_XPUB,

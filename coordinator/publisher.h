@@ -12,8 +12,12 @@
 
 typedef struct publisher publisher_t;
 
+/* A first-request notice of a frontend: a request went to that rank, at the wave that the frontend knows. */
+typedef void publisher_notice_fn(void *context, int64_t rank, int64_t wave);
+
 WG_MUST_CHECK wg_status_t publisher_new(publisher_t **out, zloop_t *loop, const wg_config_t *config,
-                                        load_board_t *loads, faults_t *faults, wg_error_t *error);
+                                        load_board_t *loads, faults_t *faults, publisher_notice_fn *on_notice,
+                                        void *context, wg_error_t *error);
 void publisher_destroy(publisher_t **publisher); /* accepts NULL, clears */
 
 /* The board has new numbers. */

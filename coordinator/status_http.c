@@ -63,6 +63,20 @@ static void write_frontends(const coordinator_t *self, text_buffer_t *out, int64
     text_buffer_text(out, "]");
 }
 
+/* engines_running is what is published; observed_running only what an engine itself has said. */
+static void write_waves(const coordinator_t *self, text_buffer_t *out)
+{
+    wave_driver_state_t waves = {0};
+    if (self->waves)
+        waves = wave_driver_state(self->waves);
+    text_buffer_format(out,
+                       ",\"wave\":%lld,\"engines_running\":%s,\"observed_running\":%s,\"wave_starts\":%llu,"
+                       "\"wave_raises\":%llu",
+                       (long long)waves.wave.current_wave, waves.wave.running ? "true" : "false",
+                       waves.wave.observed ? "true" : "false", (unsigned long long)waves.starts,
+                       (unsigned long long)waves.raises);
+}
+
 static void on_status(void *context, http_exchange_t *exchange)
 {
     const coordinator_t *self = context;
@@ -85,8 +99,7 @@ static void on_status(void *context, http_exchange_t *exchange)
     text_buffer_text(&body, ",");
     write_ranks(self, &body, now_ms);
     write_frontends(self, &body, now_ms);
-    text_buffer_format(&body, ",\"wave\":%lld,\"engines_running\":%s", (long long)published.current_wave,
-                       published.engines_running ? "true" : "false");
+    write_waves(self, &body);
     text_buffer_format(&body,
                        ",\"counters\":{\"reports\":%llu,\"publishes\":%llu,\"engine_subscriptions\":%llu},"
                        "\"faults\":",

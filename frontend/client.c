@@ -15,6 +15,17 @@ int64_t client_place(const client_t *client, uint32_t rank)
 
 /* --- the state of the ranks --- */
 
+/* A lockstep group fails as one: its collectives would hang. */
+static void end_after_loss(client_t *self, uint32_t place, const wg_error_t *error)
+{
+    if (!self->lockstep) {
+        client_end_rank(self, place, CLIENT_RANK_LOST, error);
+        return;
+    }
+    for (uint32_t i = 0; i < self->frontend->rank_count; i++)
+        client_end_rank(self, i, CLIENT_RANK_LOST, error);
+}
+
 static void settle(client_t *self, uint32_t place)
 {
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
@@ -32,7 +43,7 @@ static void settle(client_t *self, uint32_t place)
         WG_FAIL(&error, ENGINE_CORE_DEAD, rank);
     else
         WG_FAIL(&error, DISPATCHER_CLOSED, rank, "its connection was lost");
-    client_end_rank(self, place, CLIENT_RANK_LOST, &error);
+    end_after_loss(self, place, &error);
 }
 
 static void learn_response(client_t *self, uint32_t place, wire_bytes_t response, faults_socket_t socket)
@@ -69,10 +80,25 @@ static const engine_link_events_t link_events = {
     .on_route = on_route,
 };
 
+static void on_group_rank(client_t *self, uint32_t rank, wg_rank_state_t state)
+{
+    wg_error_t error;
+    lockstep_set_rank(self->lockstep, rank, state);
+    if (state != WG_RANK_LOST)
+        return;
+    WG_FAIL(&error, DISPATCHER_CLOSED, rank, "its lockstep group has lost it");
+    end_after_loss(self, 0, &error);
+}
+
 static void on_rank(void *context, const wire_control_entry_t *entry)
 {
     client_t *self = context;
-    uint32_t place = (uint32_t)client_place(self, entry->rank);
+    int64_t served = client_place(self, entry->rank);
+    if (self->lockstep)
+        on_group_rank(self, entry->rank, (wg_rank_state_t)entry->number);
+    if (served < 0)
+        return;
+    uint32_t place = (uint32_t)served;
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
     dispatcher_set_told(dispatcher, (wg_rank_state_t)entry->number);
     if (entry->has_response)
@@ -89,6 +115,27 @@ static void on_silent(void *context, bool silent)
         dispatcher_set_silent(self->ranks[place].dispatcher, silent);
         settle(self, place);
     }
+    if (!self->lockstep || lockstep_on_silent(self->lockstep, silent))
+        return;
+    wg_error_t error;
+    WG_FAIL(&error, CONTROL_CLOSED, "the coordinator fell silent before it could wake the lockstep group");
+    for (uint32_t place = 0; place < self->frontend->rank_count; place++)
+        client_end_rank(self, place, CLIENT_UNANNOUNCED, &error);
+}
+
+static int64_t known_wave(void *context)
+{
+    const client_t *self = context;
+    return self->lockstep ? lockstep_view(self->lockstep)->wave : 0;
+}
+
+static int on_repeat_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    client_t *self = context;
+    lockstep_on_repeat(self->lockstep, client_in_flight(self));
+    return 0;
 }
 
 static uint32_t fill(void *context, bool join, wire_control_entry_t *entries)
@@ -112,6 +159,7 @@ static const control_link_events_t control_events = {
     .on_rank = on_rank,
     .on_silent = on_silent,
     .fill = fill,
+    .wave = known_wave,
 };
 
 static void on_publish(void *context, wire_publish_t *publish)
@@ -120,6 +168,8 @@ static void on_publish(void *context, wire_publish_t *publish)
     int64_t now_ms = zclock_mono();
     uint32_t place = 0;
     self->published_ms = now_ms;
+    if (self->lockstep)
+        lockstep_on_publish(self->lockstep, publish->current_wave, publish->engines_running);
     if (!publish->has_counts)
         return;
     for (uint32_t rank = 0; rank < publish->count && place < self->frontend->rank_count; rank++) {
@@ -147,6 +197,11 @@ const dispatcher_t *client_dispatcher(const client_t *client, uint32_t index)
 int64_t client_publish_age_ms(const client_t *client, int64_t now_ms)
 {
     return client->published_ms > 0 ? now_ms - client->published_ms : -1;
+}
+
+const wave_view_t *client_wave_view(const client_t *client)
+{
+    return client->lockstep ? lockstep_view(client->lockstep) : NULL;
 }
 
 bool client_joined(const client_t *client)
@@ -189,6 +244,7 @@ const char *client_cause_name(client_cause_t cause)
         [CLIENT_STREAM_CLOSED] = "stream_closed",
         [CLIENT_DECODE] = "decode",
         [CLIENT_RANK_LOST] = "rank_lost",
+        [CLIENT_UNANNOUNCED] = "unannounced",
         [CLIENT_DRAINING] = "draining",
         [CLIENT_GONE] = "client_gone",
         [CLIENT_SLOW_CONSUMER] = "slow_consumer",
@@ -217,6 +273,16 @@ static bool new_ranks(client_t *self)
     return true;
 }
 
+static wg_status_t open_lockstep(client_t *self, wg_error_t *error)
+{
+    self->lockstep = lockstep_new(self->config, self->frontend, self->link, self->feed);
+    if (!self->lockstep)
+        return WG_FAIL(error, SYSTEM, "lockstep group", "out of memory");
+    self->repeat_timer =
+        zloop_timer(self->loop, (size_t)self->config->timeouts.wave_repeat_ms, 0, on_repeat_timer, self);
+    return WG_OK;
+}
+
 static wg_status_t open_links(client_t *self, wg_error_t *error)
 {
     const wg_config_t *config = self->config;
@@ -236,6 +302,8 @@ static wg_status_t open_links(client_t *self, wg_error_t *error)
     wg_status_t status = engine_link_new(&self->link, self->loop, &options, error);
     if (status == WG_OK && config->coordinator.frontend_publish.address[0])
         status = load_feed_new(&self->feed, self->loop, config, self->faults, on_publish, self, error);
+    if (status == WG_OK && config->ranks.lockstep)
+        status = open_lockstep(self, error);
     if (status == WG_OK)
         status = control_link_new(&self->control, self->loop, config, self->frontend, self->faults,
                                   &control_events, self, error);
@@ -254,6 +322,7 @@ wg_status_t client_new(client_t **out, zloop_t *loop, const wg_config_t *config,
     self->config = config;
     self->frontend = frontend;
     self->faults = faults;
+    self->repeat_timer = -1;
     msgpack_sbuffer_init(&self->payload);
     self->by_id = in_flight_set_new();
     self->turn = turn_new(loop, client_end_turn, self);
@@ -274,7 +343,10 @@ void client_destroy(client_t **client)
     client_t *self = *client;
     if (!self)
         return;
+    if (self->repeat_timer != -1)
+        zloop_timer_end(self->loop, self->repeat_timer);
     control_link_destroy(&self->control);
+    lockstep_destroy(&self->lockstep);
     load_feed_destroy(&self->feed);
     if (self->link)
         client_end_turn(self); /* ABORTs that are still due */

@@ -13,6 +13,7 @@
 #include "common/wire_request.h"
 #include "frontend/dispatcher.h"
 #include "frontend/in_flight.h"
+#include "frontend/wave_view.h"
 
 #include <czmq.h>
 
@@ -27,7 +28,8 @@ typedef enum {
     CLIENT_ERROR,         /* the engine's finish reason 3 */
     CLIENT_STREAM_CLOSED, /* the engine dropped it without a final output */
     CLIENT_DECODE,        /* one of its outputs could not be understood */
-    CLIENT_RANK_LOST,
+    CLIENT_RANK_LOST,     /* its own, or any of its lockstep group */
+    CLIENT_UNANNOUNCED,   /* the coordinator fell silent before it could have woken the lockstep group */
     CLIENT_DRAINING,
     CLIENT_GONE, /* these two by client_abort */
     CLIENT_SLOW_CONSUMER,
@@ -97,6 +99,9 @@ client_counters_t client_counters(const client_t *client);
  * NULL. */
 const dispatcher_t *client_dispatcher(const client_t *client, uint32_t index);
 const wire_load_t *client_load(const client_t *client, uint32_t index, int64_t now_ms);
+
+/* What is known of the lockstep group's waves, or NULL where the ranks are independent. */
+const wave_view_t *client_wave_view(const client_t *client);
 
 /* Age of the coordinator's last publish and last word on the control link; -1: none yet. */
 int64_t client_publish_age_ms(const client_t *client, int64_t now_ms);

@@ -1,4 +1,5 @@
-/* client_parts.h: the inside of a client_t, for client.c (ranks and links) and client_requests.c (requests).
+/* client_parts.h: the inside of a client_t, for client.c (ranks and links), client_submit.c (the way in) and
+ * client_requests.c (the way out, and the ends).
  */
 #ifndef WG_FRONTEND_CLIENT_PARTS_H
 #define WG_FRONTEND_CLIENT_PARTS_H
@@ -8,6 +9,7 @@
 #include "frontend/client.h"
 #include "frontend/control_link.h"
 #include "frontend/load_feed.h"
+#include "frontend/lockstep.h"
 #include "frontend/orphans.h"
 #include "frontend/rank_choice.h"
 
@@ -26,6 +28,8 @@ struct client {
     faults_t *faults;
     engine_link_t *link;
     control_link_t *control;
+    lockstep_t *lockstep; /* NULL for independent ranks */
+    int repeat_timer;
     load_feed_t *feed;                   /* NULL where the coordinator publishes nothing */
     client_rank_t *ranks;                /* beside frontend->ranks */
     rank_choice_candidate_t *candidates; /* the same; room for rank_choice_pick */

@@ -49,8 +49,8 @@ static void report(control_link_t *self, bool join)
     wg_status_t status;
     msgpack_sbuffer_clear(&self->frame);
     if (join)
-        status = wire_control_encode_join(&self->frame, wg_config_fingerprint(self->config), self->entries,
-                                          count, NULL);
+        status = wire_control_encode_join(&self->frame, wg_config_fingerprint(self->config),
+                                          self->events->wave(self->context), self->entries, count, NULL);
     else
         status = wire_control_encode_beat(&self->frame, self->entries, count, NULL);
     const wire_bytes_t frame = {(const uint8_t *)self->frame.data, self->frame.size};
@@ -78,7 +78,7 @@ static void handle_ranks(control_link_t *self, wire_control_t *control)
     set_joined(self, true);
     for (uint32_t i = 0; i < control->count; i++) {
         wire_control_next(control, &entry);
-        if (rank_map_serves(self->frontend, entry.rank))
+        if (entry.rank < self->config->ranks.count)
             self->events->on_rank(self->context, &entry);
     }
 }

@@ -13,13 +13,15 @@
 typedef struct control_link control_link_t;
 
 typedef struct {
-    /* The coordinator's word on one rank of this frontend. */
+    /* The coordinator's word on one rank of this frontend, or of its lockstep group. */
     void (*on_rank)(void *context, const wire_control_entry_t *entry);
     /* The coordinator has been silent for CONTROL_LINK_SILENCE_MS, or is heard again. */
     void (*on_silent)(void *context, bool silent);
     /* Fills in the ranks that are READY with their responses (join), or all ranks with their requests in
      * flight. entries has room for every rank of the frontend. Returns how many were filled in. */
     uint32_t (*fill)(void *context, bool join, wire_control_entry_t *entries);
+    /* The group's wave as far as it is known. */
+    int64_t (*wave)(void *context);
 } control_link_events_t;
 
 #define CONTROL_LINK_BEAT_MS 1000

@@ -93,6 +93,17 @@ static void write_counters(const frontend_t *self, text_buffer_t *out)
                        (unsigned long long)counters.orphan_outputs, (unsigned long long)counters.aborts_sent);
 }
 
+/* null for independent ranks. */
+static void write_wave(const frontend_t *self, text_buffer_t *out)
+{
+    const wave_view_t *view = client_wave_view(self->client);
+    if (view)
+        text_buffer_format(out, ",\"wave\":%lld,\"engines_running\":%s", (long long)view->wave,
+                           view->running ? "true" : "false");
+    else
+        text_buffer_text(out, ",\"wave\":null,\"engines_running\":null");
+}
+
 static void on_status(void *context, http_exchange_t *exchange)
 {
     const frontend_t *self = context;
@@ -115,6 +126,7 @@ static void on_status(void *context, http_exchange_t *exchange)
                        client_in_flight(self->client), client_joined(self->client) ? "true" : "false");
     status_json_number(&body, client_publish_age_ms(self->client, now_ms));
     text_buffer_text(&body, "}");
+    write_wave(self, &body);
     write_counters(self, &body);
     text_buffer_format(&body, ",\"http\":{\"connections\":%zu,\"requests\":%llu,\"refused\":%llu}",
                        http.connections, (unsigned long long)http.requests, (unsigned long long)http.refused);

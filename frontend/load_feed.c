@@ -1,6 +1,7 @@
 #include "frontend/load_feed.h"
 
 #include "common/receiver.h"
+#include "common/wire_pack.h"
 
 enum { MESSAGE_MAX = 1 << 24 };
 
@@ -62,4 +63,20 @@ void load_feed_destroy(load_feed_t **feed)
     receiver_destroy(&self->receiver);
     free(self);
     *feed = NULL;
+}
+
+bool load_feed_notice(load_feed_t *feed, uint32_t rank, int64_t wave)
+{
+    msgpack_sbuffer buffer;
+    wire_pack_t pack;
+    msgpack_sbuffer_init(&buffer);
+    wire_pack_init(&pack, &buffer);
+    wire_pack_array(&pack, 2);
+    wire_pack_int(&pack, rank);
+    wire_pack_int(&pack, wave);
+    const wire_bytes_t frame = {(const uint8_t *)buffer.data, buffer.size};
+    bool sent = wire_pack_finish(&pack, "first-request notice", NULL) == WG_OK &&
+                message_send(receiver_socket(feed->receiver), &frame, 1) == 0;
+    msgpack_sbuffer_destroy(&buffer);
+    return sent;
 }
