@@ -4,14 +4,13 @@ enum { CHANGED = WAVE_SAVE | WAVE_PUBLISH };
 
 wave_actions_t wave_restore(wave_t *wave, int64_t saved_wave)
 {
-    *wave = (wave_t){.current_wave = saved_wave, .running = true};
+    *wave = (wave_t){.current_wave = saved_wave, .running = true, .assumed = true};
     return CHANGED | WAVE_START;
 }
 
 wave_actions_t wave_group_started(wave_t *wave)
 {
-    wave->running = false;
-    wave->observed = false;
+    *wave = (wave_t){.current_wave = wave->current_wave};
     return CHANGED;
 }
 
@@ -43,8 +42,9 @@ wave_actions_t wave_on_complete(wave_t *wave, int64_t completed)
 {
     if (completed < wave->current_wave || completed == INT64_MAX)
         return 0;
-    *wave = (wave_t){.current_wave = completed + 1};
-    return CHANGED;
+    bool perhaps_old = wave->assumed;
+    *wave = (wave_t){.current_wave = completed + 1, .running = perhaps_old};
+    return perhaps_old ? CHANGED | WAVE_START : CHANGED;
 }
 
 wave_actions_t wave_on_start(wave_t *wave, int64_t started)

@@ -15,6 +15,7 @@ typedef struct {
     int64_t current_wave; /* never ahead of what an engine has reported */
     bool running;         /* believed: a wake was sent, or an engine said so, and no wave_complete since */
     bool observed; /* running, and an engine's own message says so; without it `running` is a prediction */
+    bool assumed;  /* running because the coordinator was restarted, and no wave has ended since */
 } wave_t;          /* all zero: a group that has never run */
 
 enum {
@@ -24,8 +25,8 @@ enum {
 };
 typedef unsigned wave_actions_t;
 
-/* After a restart: what the file says, or wave 0 where it says nothing. Running is assumed until an engine
- * says otherwise. */
+/* After a restart: what the file says, or wave 0 where it says nothing. Running is assumed, until a wave ends that was woken
+ * after the restart: the first wave_complete may be old, and what woke the group behind it may have died unread with us. */
 wave_actions_t wave_restore(wave_t *wave, int64_t saved_wave);
 /* Every rank has just been started through us: nothing runs. */
 wave_actions_t wave_group_started(wave_t *wave);

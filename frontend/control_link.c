@@ -43,6 +43,12 @@ static void set_silent(control_link_t *self, bool silent)
     self->events->on_silent(self->context, silent);
 }
 
+void control_link_heard(control_link_t *link)
+{
+    link->heard_ms = zclock_mono();
+    set_silent(link, false);
+}
+
 static void report(control_link_t *self, bool join)
 {
     uint32_t count = self->events->fill(self->context, join, self->entries);
@@ -89,8 +95,7 @@ static void on_message(void *context, const message_t *message)
     wire_control_t control = {0};
     wg_error_t error;
     wg_status_t status;
-    self->heard_ms = zclock_mono();
-    set_silent(self, false);
+    control_link_heard(self);
     if (message->count != 1)
         status = WG_FAIL(&error, DECODE, "control message", (size_t)0, "not one frame");
     else

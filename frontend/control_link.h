@@ -33,6 +33,9 @@ WG_MUST_CHECK wg_status_t control_link_new(control_link_t **out, zloop_t *loop, 
                                            wg_error_t *error);
 void control_link_destroy(control_link_t **link); /* accepts NULL, clears */
 
+/* Something else was heard of the coordinator: a publish. */
+void control_link_heard(control_link_t *link);
+
 bool control_link_joined(const control_link_t *link);
 
 #endif

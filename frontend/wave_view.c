@@ -4,6 +4,7 @@ void wave_view_on_publish(wave_view_t *view, int64_t wave, bool running)
 {
     bool later = !view->known || wave > view->wave;
     view->known = true;
+    view->silent = false;
     if (wave < view->wave)
         return; /* a coordinator that has not caught up yet: our next notice tells it */
     if (later)

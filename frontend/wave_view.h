@@ -23,7 +23,7 @@ typedef enum {
     WAVE_VIEW_REFUSE,   /* nobody would wake the group */
 } wave_view_step_t;
 
-/* The coordinator's publish. */
+/* The coordinator's publish, which also ends its silence. */
 void wave_view_on_publish(wave_view_t *view, int64_t wave, bool running);
 
 /* A request is to be sent. all_routes: this frontend reaches every rank of the group. in_flight: its requests
