@@ -36,7 +36,10 @@ typedef struct {
     bool watched;
     bool registered; /* this connection's registration was seen */
     bool lost_now;   /* found by the running sweep, not yet reported */
-    int64_t up_ms;   /* when the route came up */
+    int output_fd;   /* the connection of its last output; 0: none */
+    bool
+        output_cut; /* that connection is gone; a dying engine loses its route, too, so judge after the next sweep */
+    int64_t up_ms; /* when the route came up */
 } route_t;
 
 struct engine_link {
@@ -44,8 +47,9 @@ struct engine_link {
     engine_link_options_t options;
     receiver_t *input;
     receiver_t *output;
-    zsock_t *monitor; /* PAIR: connections of the input ROUTER */
-    route_t *routes;  /* beside options.ranks */
+    zsock_t *input_monitor; /* PAIRs: connections that come and go */
+    zsock_t *output_monitor;
+    route_t *routes; /* beside options.ranks */
     turn_t *sweep_turn;
     int sweep_timer;
     int settle_timer;    /* -1: not running */
@@ -124,6 +128,7 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->state = ROUTE_LOST;
     route->registered = false;
     route->lost_now = false;
+    route->output_cut = false;
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -158,9 +163,12 @@ static void on_input(void *context, const message_t *message)
         refuse_registration(self, identity, "a registration has one frame");
         return;
     }
-    if (is_another_engine(route))
+    if (is_another_engine(route)) {
+        receiver_drain(self->output, DRAIN_MAX);
         report_loss(self, rank, route);
+    }
     bool was_up = route->state == ROUTE_UP;
+    route->state = ROUTE_UP;
     route->watched = true;
     route->registered = true;
     self->options.events->on_registration(self->options.context, rank, message->frames[1]);
@@ -175,11 +183,19 @@ static bool is_sentinel(const message_t *message)
            memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
 }
 
+static void note_connection(engine_link_t *self, int64_t rank, int source)
+{
+    route_t *route = rank >= 0 ? route_of(self, (uint32_t)rank) : NULL;
+    if (route && source > 0)
+        route->output_fd = source;
+}
+
 static void on_output(void *context, const message_t *message)
 {
     engine_link_t *self = context;
     if (is_sentinel(message)) {
-        log_notice("an engine says that it is dying; checking every route");
+        if (!engine_link_death_reported(self))
+            log_notice("an engine says that it is dying; checking every route");
         self->sentinel_ms = zclock_mono();
         turn_schedule(self->sweep_turn);
     } else if (message->count == 0) {
@@ -187,7 +203,9 @@ static void on_output(void *context, const message_t *message)
         WG_FAIL(&error, DECODE, "EngineCoreOutputs", (size_t)0, "too many frames");
         faults_report(self->options.faults, FAULTS_OUTPUT, "output", &error);
     } else {
-        self->options.events->on_outputs(self->options.context, message->frames, message->count);
+        int64_t rank =
+            self->options.events->on_outputs(self->options.context, message->frames, message->count);
+        note_connection(self, rank, message->source);
     }
 }
 
@@ -246,37 +264,111 @@ static void on_sweep_turn(void *context)
 static int on_sweep_timer(zloop_t *loop, int timer, void *context)
 {
     (void)loop;
-    engine_link_t *self = context;
-    if (timer == self->settle_timer)
-        self->settle_timer = -1;
-    engine_link_sweep(self);
+    (void)timer;
+    engine_link_sweep(context);
     return 0;
 }
 
-static int on_monitor(zloop_t *loop, zsock_t *socket, void *context)
+static void report_cuts(engine_link_t *self)
 {
+    for (uint32_t i = 0; i < self->options.rank_count; i++) {
+        route_t *route = &self->routes[i];
+        if (!route->output_cut)
+            continue;
+        route->output_cut = false;
+        if (route->state == ROUTE_UP && self->options.events->on_outputs_cut)
+            self->options.events->on_outputs_cut(self->options.context, self->options.ranks[i]);
+    }
+}
+
+static int on_settle_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    engine_link_t *self = context;
+    if (timer != self->settle_timer)
+        return 0; /* ended in this turn by another timer: zloop runs it all the same */
+    self->settle_timer = -1;
+    engine_link_sweep(self);
+    report_cuts(self);
+    return 0;
+}
+
+/* A sweep now, and one when libzmq has told the ROUTER, too. */
+static void sweep_soon(engine_link_t *self)
+{
+    turn_schedule(self->sweep_turn);
+    if (self->settle_timer == -1)
+        self->settle_timer = zloop_timer(self->loop, SETTLE_MS, 1, on_settle_timer, self);
+}
+
+static int on_input_monitor(zloop_t *loop, zsock_t *socket, void *context)
+{
+    (void)loop;
     engine_link_t *self = context;
     message_t event = {0};
     while (message_receive(&event, socket))
         ;
     message_free(&event);
-    turn_schedule(self->sweep_turn);
-    if (self->settle_timer == -1)
-        self->settle_timer = zloop_timer(loop, SETTLE_MS, 1, on_sweep_timer, self);
+    sweep_soon(self);
+    return 0;
+}
+
+/* The descriptor of the connection that an event is about: behind two bytes of event, four of value. */
+static int event_descriptor(const message_t *event)
+{
+    int32_t value = -1;
+    if (event->count > 0 && event->frames[0].size >= sizeof(uint16_t) + sizeof value)
+        memcpy(&value, event->frames[0].data + sizeof(uint16_t), sizeof value);
+    return value;
+}
+
+static int on_output_monitor(zloop_t *loop, zsock_t *socket, void *context)
+{
+    (void)loop;
+    engine_link_t *self = context;
+    message_t event = {0};
+    receiver_drain(self->output,
+                   DRAIN_MAX); /* what came over the connection, before its descriptor is another's */
+    while (message_receive(&event, socket)) {
+        int descriptor = event_descriptor(&event);
+        for (uint32_t i = 0; descriptor > 0 && i < self->options.rank_count; i++) {
+            if (self->routes[i].output_fd == descriptor) {
+                self->routes[i].output_fd = 0;
+                self->routes[i].output_cut = self->routes[i].state == ROUTE_UP;
+            }
+        }
+    }
+    message_free(&event);
+    sweep_soon(self);
     return 0;
 }
 
 /* --- birth and death --- */
 
-static bool open_monitor(engine_link_t *self)
+static bool open_monitor(zsock_t **out, const receiver_t *receiver, int events)
 {
     char address[64];
-    snprintf(address, sizeof address, "inproc://engine-link-%p", (void *)self);
-    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-    if (zmq_socket_monitor(zsock_resolve(receiver_socket(self->input)), address, events) != 0)
+    snprintf(address, sizeof address, "inproc://monitor-%p", (const void *)receiver);
+    if (zmq_socket_monitor(zsock_resolve(receiver_socket(receiver)), address, events) != 0)
         return false;
-    self->monitor = zsock_new(ZMQ_PAIR);
-    return self->monitor && zmq_connect(zsock_resolve(self->monitor), address) == 0;
+    *out = zsock_new(ZMQ_PAIR);
+    return *out && zmq_connect(zsock_resolve(*out), address) == 0;
+}
+
+static bool open_monitors(engine_link_t *self)
+{
+    int input_events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    return open_monitor(&self->input_monitor, self->input, input_events) &&
+           open_monitor(&self->output_monitor, self->output, ZMQ_EVENT_DISCONNECTED);
+}
+
+static void close_monitor(zloop_t *loop, zsock_t **monitor, const receiver_t *receiver)
+{
+    if (!*monitor)
+        return;
+    zmq_socket_monitor(zsock_resolve(receiver_socket(receiver)), NULL, 0);
+    zloop_reader_end(loop, *monitor);
+    zsock_destroy(monitor);
 }
 
 static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *error)
@@ -302,7 +394,7 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
     /* the input last: an engine that has just registered may be sent requests at once */
     if (status == WG_OK)
         status = receiver_bind(&self->input, loop, &input, options->input, on_input, self, error);
-    if (status == WG_OK && !open_monitor(self))
+    if (status == WG_OK && !open_monitors(self))
         status = WG_FAIL(error, SYSTEM, "socket monitor", zmq_strerror(errno));
     return status;
 }
@@ -327,7 +419,8 @@ wg_status_t engine_link_new(engine_link_t **out, zloop_t *loop, const engine_lin
         engine_link_destroy(&self);
         return status;
     }
-    zloop_reader(loop, self->monitor, on_monitor, self);
+    zloop_reader(loop, self->input_monitor, on_input_monitor, self);
+    zloop_reader(loop, self->output_monitor, on_output_monitor, self);
     self->sweep_timer = zloop_timer(loop, SWEEP_MS, 0, on_sweep_timer, self);
     *out = self;
     return WG_OK;
@@ -343,11 +436,8 @@ void engine_link_destroy(engine_link_t **link)
     if (self->settle_timer != -1)
         zloop_timer_end(self->loop, self->settle_timer);
     turn_destroy(&self->sweep_turn);
-    if (self->monitor) {
-        zmq_socket_monitor(zsock_resolve(receiver_socket(self->input)), NULL, 0);
-        zloop_reader_end(self->loop, self->monitor);
-    }
-    zsock_destroy(&self->monitor);
+    close_monitor(self->loop, &self->input_monitor, self->input);
+    close_monitor(self->loop, &self->output_monitor, self->output);
     receiver_destroy(&self->input);
     receiver_destroy(&self->output);
     free(self->routes);

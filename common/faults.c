@@ -7,11 +7,12 @@
 #include <string.h>
 
 #define REMEMBERED_MAX 1024u
+#define FULL_MS (INT64_C(60) * 60 * 1000) /* so long nothing new is said */
 
 struct faults {
     uint64_t counts[FAULTS_SOCKET_COUNT][WG_STATUS_COUNT];
-    zhashx_t *said; /* "socket status peer" of each line that was logged */
-    bool said_last; /* the line that says that there will be no further ones */
+    zhashx_t *said;        /* "socket status peer" of each line that was logged */
+    int64_t full_since_ms; /* monotonic; 0: there is room */
 };
 
 static const char *const socket_names[FAULTS_SOCKET_COUNT] = {
@@ -44,16 +45,28 @@ void faults_destroy(faults_t **faults)
     *faults = NULL;
 }
 
+/* Else the faults of a process's first day could keep those of its later life out of the log. */
+static void forget_after_a_while(faults_t *self)
+{
+    if (self->full_since_ms == 0 || zclock_mono() - self->full_since_ms < FULL_MS)
+        return;
+    self->full_since_ms = 0;
+    zhashx_purge(self->said);
+}
+
 /* True where this has not been said yet; then it is remembered as said. */
 static bool is_new(faults_t *self, const char *key)
 {
+    forget_after_a_while(self);
     if (zhashx_lookup(self->said, key))
         return false;
     if (zhashx_size(self->said) < REMEMBERED_MAX)
         return zhashx_insert(self->said, key, self) == 0;
-    if (!self->said_last)
-        log_warning("%u kinds of fault were reported; further ones are only counted", REMEMBERED_MAX);
-    self->said_last = true;
+    if (self->full_since_ms == 0) {
+        self->full_since_ms = zclock_mono();
+        log_warning("%u kinds of fault were reported; for an hour, further ones are only counted",
+                    REMEMBERED_MAX);
+    }
     return false;
 }
 
@@ -81,6 +94,13 @@ void faults_report(faults_t *faults, faults_socket_t socket, const char *peer, c
     make_printable(shown.message);
     log_warning("%s socket=%s cause=%s peer=%s", shown.message, socket_names[socket],
                 wg_status_name(error->status), name);
+}
+
+void faults_report_rank(faults_t *faults, faults_socket_t socket, uint32_t rank, const wg_error_t *error)
+{
+    char peer[sizeof "rank 4294967295"];
+    snprintf(peer, sizeof peer, "rank %u", (unsigned)rank);
+    faults_report(faults, socket, peer, error);
 }
 
 uint64_t faults_count(const faults_t *faults, faults_socket_t socket, wg_status_t status)

@@ -27,8 +27,11 @@ WG_MUST_CHECK faults_t *faults_new(void); /* NULL without memory. The caller des
 void faults_destroy(faults_t **faults);   /* accepts NULL, clears *faults */
 
 /* Counts the error's status. peer: text that names the sender as well as the socket can tell ("rank 3",
- * "output"). At most 1,024 peers are remembered; beyond, one last line says that more are only counted. */
+ * "output"). At most 1,024 lines are remembered; beyond, one last line says that more are only counted. An
+ * hour after that all are forgotten, and may be said again. */
 void faults_report(faults_t *faults, faults_socket_t socket, const char *peer, const wg_error_t *error);
+/* The same; the peer is "rank N". */
+void faults_report_rank(faults_t *faults, faults_socket_t socket, uint32_t rank, const wg_error_t *error);
 
 uint64_t faults_count(const faults_t *faults, faults_socket_t socket, wg_status_t status);
 

@@ -1,10 +1,11 @@
 /* http_internal.h: what the files of the HTTP server share, and nobody else uses.
  *
- *   http_server.c    the daemon, its place in the loop, connections
- *   http_listener.c  the listening socket
- *   http_request.c   a request arrives, is refused or given to its handler, and ends
- *   http_response.c  the answer, whole or as a stream
- *   http_error.c     errors as JSON
+ *   http_server.c      the daemon and its place in the loop
+ *   http_listener.c    the listening socket
+ *   http_connection.c  connections: who has a place, and who is closed without being asked
+ *   http_request.c     a request arrives, is refused or given to its handler, and ends
+ *   http_response.c    the answer, whole or as a stream
+ *   http_error.c       errors as JSON
  *
  * A user's callback runs in two places only, both inside MHD_run or MHD_stop_daemon: the handler when a
  * request is complete, on_gone when libmicrohttpd says that an exchange has ended. All else (a client that
@@ -21,10 +22,13 @@ typedef struct http_connection {
     http_server_t *server;
     http_exchange_t *exchange; /* the request that is arriving or being answered, or NULL */
     int fd;                    /* libmicrohttpd's, which closes it */
-    bool half_closed;          /* the client sends no more */
+    bool is_admitted;          /* has one of the max_connections places */
+    bool is_half_closed;       /* the client sends no more */
+    bool is_shut;              /* by us; libmicrohttpd will see it */
     bool is_receiving;
     int64_t receive_by_ms; /* monotonic */
     TAILQ_ENTRY(http_connection) receiving;
+    LIST_ENTRY(http_connection) half_closed;
 } http_connection_t;
 
 typedef enum {
@@ -68,6 +72,8 @@ struct http_server {
     bool is_stopping;
     bool slot_freed;                         /* a connection was closed since MHD_run began */
     TAILQ_HEAD(, http_connection) receiving; /* connections without a complete request, the oldest first */
+    LIST_HEAD(, http_connection) half_closed;
+    size_t admitted; /* connections that have a place */
     LIST_HEAD(, http_exchange) exchanges;
     LIST_HEAD(, http_exchange) pending;
     http_server_stats_t stats;
@@ -106,9 +112,24 @@ void http_exchange_respond(http_exchange_t *exchange, int status, const http_hea
                            size_t first_count, const http_header_t *second, size_t second_count,
                            const void *body, size_t size);
 
+/* libmicrohttpd's callback for the beginning and the end of a connection. The context is the http_server_t. */
+void http_connection_notify(void *context, struct MHD_Connection *mhd, void **slot,
+                            enum MHD_ConnectionNotificationCode what);
+
+/* Whether the connection has a place, or gets one now. */
+bool http_connection_admit(http_connection_t *connection);
+
 /* Until http_connection_received or the end of the connection, a deadline holds for what it is to receive. */
 void http_connection_receive(http_connection_t *connection);
 void http_connection_received(http_connection_t *connection);
+void http_connection_close_late(http_server_t *server);
+
+/* The client closed its side. */
+void http_connection_half_closed(http_connection_t *connection);
+
+/* Ends the connections whose client can neither send more nor is owed an answer. To be called when
+ * libmicrohttpd has handled all that it has read. */
+void http_connection_end_half_closed(http_server_t *server);
 
 /* Runs libmicrohttpd at the end of the turn, once however often this is called. */
 void http_server_run_soon(http_server_t *server);

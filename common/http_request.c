@@ -78,16 +78,16 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
 /* Refuses a request whose body is still on its way. By hand, for libmicrohttpd takes a response only before
  * the first byte of the body or after the last. Nothing of a response was sent on this connection before, so
  * the socket's buffer has room, and the client sees answer and end while we read on (DRAIN_MAX_BYTES). */
-static void refuse(http_exchange_t *exchange, const wg_error_t *error)
+static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error_t *error)
 {
     http_connection_t *connection = exchange->connection;
-    unsigned status = (unsigned)wg_status_http(error->status);
     text_buffer_t body = {0};
     text_buffer_t answer = {0};
     http_error_json(&body, error);
     text_buffer_format(&answer, "HTTP/1.1 %u %s\r\nConnection: close\r\nContent-Type: application/json\r\n",
                        status, MHD_get_reason_phrase_for(status));
-    text_buffer_format(&answer, "Content-Length: %zu\r\n\r\n", body.size);
+    text_buffer_format(&answer, "%sContent-Length: %zu\r\n\r\n", status == 503 ? "Retry-After: 1\r\n" : "",
+                       body.size);
     text_buffer_bytes(&answer, body.data, body.size);
     if (!body.failed && !answer.failed)
         send(connection->fd, answer.data, answer.size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -98,6 +98,20 @@ static void refuse(http_exchange_t *exchange, const wg_error_t *error)
     exchange->state = EXCHANGE_REFUSED;
     exchange->received = 0;
     connection->server->stats.refused++;
+}
+
+static void refuse(http_exchange_t *exchange, const wg_error_t *error)
+{
+    refuse_as(exchange, (unsigned)wg_status_http(error->status), error);
+}
+
+/* 503 and not Overloaded's 429: it is this process that has no room, whoever asks and however seldom. */
+static void refuse_surplus(http_exchange_t *exchange)
+{
+    wg_error_t error;
+    wg_error_format(&error, WG_E_OVERLOADED, "%zu connections are open, the limit; retry later",
+                    exchange->connection->server->options.max_connections);
+    refuse_as(exchange, 503, &error);
 }
 
 typedef struct {
@@ -202,6 +216,8 @@ static enum MHD_Result on_headers(struct MHD_Connection *mhd, const char *path, 
     wg_error_t error;
     if (check_headers(exchange, &error) != WG_OK)
         refuse(exchange, &error);
+    else if (!http_connection_admit(connection) && !(exchange->route && exchange->route->is_probe))
+        refuse_surplus(exchange);
     /* No response yet, though one may be certain already: given in this call, it would close the connection.
      */
     return MHD_YES;
@@ -250,7 +266,7 @@ static enum MHD_Result on_complete(http_exchange_t *exchange, const char *path, 
         return MHD_NO; /* refused, or cut while it waited: closes the connection */
     dispatch(exchange, path, method);
     /* The event said so before there was an exchange, and will not come again. */
-    if (exchange->connection->half_closed && http_exchange_is_open(exchange))
+    if (exchange->connection->is_half_closed && http_exchange_is_open(exchange))
         http_exchange_cut(exchange);
     if (exchange->is_cut)
         return MHD_NO;

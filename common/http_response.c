@@ -66,6 +66,10 @@ static void add_headers(struct MHD_Response *response, const http_header_t *head
 /* Takes the response, which may be NULL (no memory). */
 static void queue(http_exchange_t *exchange, int status, struct MHD_Response *response)
 {
+    static const http_header_t close = {"Connection", "close"};
+    /* A probe that kept its connection would keep the next ones out. */
+    if (!exchange->connection->is_admitted)
+        add_headers(response, &close, 1);
     bool is_queued = response && MHD_queue_response(exchange->mhd, (unsigned)status, response) == MHD_YES;
     MHD_destroy_response(response);
     if (is_queued)
@@ -134,8 +138,14 @@ static ssize_t on_read(void *context, uint64_t position, char *buffer, size_t ro
     (void)position;
     http_exchange_t *exchange = context;
     size_t left = exchange->output.size - exchange->taken;
-    if (exchange->is_cut)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (exchange->is_cut) {
+        /* One byte that never leaves: the socket is reset, so sending it fails, and libmicrohttpd cleans up at
+         * once. After END_WITH_ERROR it would only mark the connection as closed and come back to it with its
+         * timeouts, which it looks at from the oldest on and no further than the first that is not due: one
+         * idle connection would keep all those alive that broke since. */
+        *buffer = 0;
+        return 1;
+    }
     if (left == 0 && exchange->state == EXCHANGE_RELEASED)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (left == 0) {

@@ -23,6 +23,10 @@
 /* Per connection: its request's headers, then the chunk that is being sent. */
 #define POOL_BYTES ((size_t)8 * 1024)
 
+/* Accepted beyond max_connections, so that a busy process can say that it is busy, and that it lives: whoever
+ * probes it would else restart it. Above that the listener pauses. */
+#define SURPLUS_CONNECTIONS 64u
+
 /* Runs of libmicrohttpd before the loop's other sockets have their turn. */
 #define RUNS_AT_ONCE 32u
 
@@ -59,18 +63,6 @@ static void resume_pending(http_server_t *self)
     }
 }
 
-/* libmicrohttpd's timeout is for silence only: a client that sends a byte a second would keep its connection
- * for ever. */
-static void close_late_receivers(http_server_t *self)
-{
-    http_connection_t *connection;
-    int64_t now_ms = zclock_mono();
-    while ((connection = TAILQ_FIRST(&self->receiving)) && connection->receive_by_ms <= now_ms) {
-        http_connection_received(connection);
-        shutdown(connection->fd, SHUT_RDWR);
-    }
-}
-
 static bool is_mhd_busy(http_server_t *self)
 {
     unsigned long long timeout_ms;
@@ -97,7 +89,7 @@ static void run(http_server_t *self)
     self->is_running = true;
     if (self->armed_ms == AT_ONCE)
         self->armed_ms = NEVER;
-    close_late_receivers(self);
+    http_connection_close_late(self);
     for (unsigned i = 0; is_busy && i < RUNS_AT_ONCE; i++) {
         resume_pending(self);
         self->slot_freed = false;
@@ -106,15 +98,9 @@ static void run(http_server_t *self)
         is_busy = !LIST_EMPTY(&self->pending) || self->slot_freed || is_mhd_busy(self);
     }
     self->is_running = false;
+    if (!is_busy)
+        http_connection_end_half_closed(self);
     arm(self, is_busy ? AT_ONCE : next_deadline_ms(self));
-}
-
-static void on_half_close(http_connection_t *connection)
-{
-    http_exchange_t *exchange = connection->exchange;
-    connection->half_closed = true;
-    if (exchange && http_exchange_is_open(exchange))
-        http_exchange_cut(exchange);
 }
 
 static int on_events(zloop_t *loop, zmq_pollitem_t *item, void *context)
@@ -132,89 +118,26 @@ static int on_events(zloop_t *loop, zmq_pollitem_t *item, void *context)
             self->armed_ms =
                 read(self->timer_fd, &expirations, sizeof expirations) > 0 ? NEVER : self->armed_ms;
         } else if (source != self->daemon) {
-            on_half_close(source);
+            http_connection_half_closed(source);
         }
     }
     run(self);
     return 0;
 }
 
-void http_connection_receive(http_connection_t *connection)
-{
-    http_server_t *server = connection->server;
-    http_connection_received(connection);
-    if (server->options.idle_timeout_ms == 0)
-        return;
-    connection->receive_by_ms = zclock_mono() + server->options.idle_timeout_ms;
-    connection->is_receiving = true;
-    TAILQ_INSERT_TAIL(&server->receiving, connection, receiving);
-}
-
-void http_connection_received(http_connection_t *connection)
-{
-    if (connection->is_receiving)
-        TAILQ_REMOVE(&connection->server->receiving, connection, receiving);
-    connection->is_receiving = false;
-}
-
-/* NULL without memory: then the first request is refused, which closes the connection. */
-static http_connection_t *open_connection(http_server_t *self, struct MHD_Connection *mhd)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    http_connection_t *connection = info ? calloc(1, sizeof *connection) : NULL;
-    if (!connection)
-        return NULL;
-    connection->server = self;
-    connection->fd = info->connect_fd;
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = connection};
-    if (epoll_ctl(self->events_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
-        free(connection);
-        return NULL;
-    }
-    self->stats.connections++;
-    http_connection_receive(connection);
-    return connection;
-}
-
-static void close_connection(http_connection_t *connection)
-{
-    http_server_t *self = connection->server;
-    /* Only where libmicrohttpd gave the connection up without ending the request. The headers are gone
-     * already. */
-    if (connection->exchange) {
-        connection->exchange->mhd = NULL;
-        http_exchange_end(connection->exchange);
-    }
-    http_connection_received(connection);
-    self->stats.connections--;
-    free(connection);
-}
-
-static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    http_server_t *self = context;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *slot = open_connection(self, mhd);
-        return;
-    }
-    self->slot_freed = true;
-    if (*slot)
-        close_connection(*slot);
-    *slot = NULL;
-}
-
 static wg_status_t start_daemon(http_server_t *self, wg_error_t *error)
 {
     const http_server_options_t *options = &self->options;
-    unsigned limit = options->max_connections < UINT_MAX ? (unsigned)options->max_connections : UINT_MAX;
+    unsigned limit = UINT_MAX;
+    if (options->max_connections < UINT_MAX - SURPLUS_CONNECTIONS)
+        limit = (unsigned)options->max_connections + SURPLUS_CONNECTIONS;
     unsigned idle_seconds = (unsigned)((options->idle_timeout_ms + 999) / 1000);
     /* TURBO: a new connection is read at once, which saves a turn. */
     const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
     self->daemon = MHD_start_daemon(flags, 0, NULL, NULL, http_request_on_access, self,           //
                                     MHD_OPTION_LISTEN_SOCKET, self->listen_fd,                    //
                                     MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, self, //
-                                    MHD_OPTION_NOTIFY_CONNECTION, on_connection, self,            //
+                                    MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, self,   //
                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,               //
                                     MHD_OPTION_CONNECTION_LIMIT, limit,                           //
                                     MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
@@ -257,6 +180,7 @@ wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_serve
     self->armed_ms = NEVER;
     self->listen_fd = self->events_fd = self->timer_fd = -1;
     TAILQ_INIT(&self->receiving);
+    LIST_INIT(&self->half_closed);
     LIST_INIT(&self->exchanges);
     LIST_INIT(&self->pending);
     wg_status_t status = http_listener_open(&self->listen_fd, &self->port, &options->listen, error);

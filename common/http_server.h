@@ -35,11 +35,14 @@ typedef struct {
     const char *method; /* "GET", "POST" */
     const char *path;   /* exact */
     http_handler_fn *handler;
+    bool is_probe; /* served also when there are max_connections already: whoever watches over us asks this */
 } http_route_t;
 
 typedef struct {
     config_http_t listen;
     size_t max_body_bytes;
+    /* Up to 64 more are accepted: each gets one answer, 503 (Overloaded) unless the route is a probe, and is
+     * closed. Further ones wait until there is room. */
     size_t max_connections;
     /* A connection on which nothing moves for so long (rounded up to a second) is closed, and one whose
      * request's headers, or body after them, take longer to arrive. 0: never. */

@@ -14,6 +14,7 @@
 typedef struct {
     wire_bytes_t *frames; /* valid until the next receive or message_free */
     size_t count;         /* 0 where the message had too many frames or there was no memory for them */
+    int source;           /* the descriptor of the connection that it came over; -1 where there is none */
     zmq_msg_t *parts;
     size_t capacity;
 } message_t; /* all zero is an empty one */

@@ -1,5 +1,7 @@
 #include "common/text_buffer.h"
 
+#include "common/wire_reader.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,25 +117,9 @@ static size_t escape(text_buffer_t *buffer, unsigned char byte)
     return 1;
 }
 
-/* The length of the UTF-8 sequence at the beginning of the text, or 0: RFC 3629, so no surrogates, nothing
- * above U+10FFFF, no longer form than needed. */
-static size_t sequence_length(const unsigned char *text, size_t size)
-{
-    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    unsigned char lowest = text[0] == 0xe0 ? 0xa0 : text[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char highest = text[0] == 0xed ? 0x9f : text[0] == 0xf4 ? 0x8f : 0xbf;
-    if (text[0] < 0xc2 || text[0] > 0xf4 || length > size || text[1] < lowest || text[1] > highest)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return length;
-}
-
 static size_t utf8(text_buffer_t *buffer, const unsigned char *text, size_t size)
 {
-    size_t length = sequence_length(text, size);
+    size_t length = wire_utf8_sequence(text, size);
     text_buffer_bytes(buffer, length ? (const void *)text : "\xef\xbf\xbd", length ? length : 3);
     return length ? length : 1;
 }

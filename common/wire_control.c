@@ -4,8 +4,8 @@
 #include "common/wire_pack.h"
 
 static const char *const words[] = {
-    [WIRE_CONTROL_JOIN] = "JOIN",     [WIRE_CONTROL_BEAT] = "BEAT",       [WIRE_CONTROL_RANKS] = "RANKS",
-    [WIRE_CONTROL_REJOIN] = "REJOIN", [WIRE_CONTROL_REFUSED] = "REFUSED",
+    [WIRE_CONTROL_JOIN] = "JOIN",   [WIRE_CONTROL_BEAT] = "BEAT",     [WIRE_CONTROL_RANKS] = "RANKS",
+    [WIRE_CONTROL_HEARD] = "HEARD", [WIRE_CONTROL_REJOIN] = "REJOIN", [WIRE_CONTROL_REFUSED] = "REFUSED",
 };
 
 const char *wg_rank_state_name(wg_rank_state_t state)
@@ -49,13 +49,14 @@ wg_status_t wire_control_encode_beat(msgpack_sbuffer *out, const wire_control_en
     return wire_pack_finish(&pack, "BEAT", error);
 }
 
-wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, const wire_control_entry_t *ranks, uint32_t count,
-                                      wg_error_t *error)
+wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, int64_t number, const wire_control_entry_t *ranks,
+                                      uint32_t count, wg_error_t *error)
 {
     wire_pack_t pack;
     wire_pack_init(&pack, out);
-    wire_pack_array(&pack, 2);
+    wire_pack_array(&pack, 3);
     wire_pack_literal(&pack, words[WIRE_CONTROL_RANKS]);
+    wire_pack_int(&pack, number);
     wire_pack_array(&pack, count);
     for (uint32_t i = 0; i < count; i++) {
         wire_pack_array(&pack, 3);
@@ -67,6 +68,16 @@ wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, const wire_control_e
             wire_pack_nil(&pack);
     }
     return wire_pack_finish(&pack, "RANKS", error);
+}
+
+wg_status_t wire_control_encode_heard(msgpack_sbuffer *out, int64_t number, wg_error_t *error)
+{
+    wire_pack_t pack;
+    wire_pack_init(&pack, out);
+    wire_pack_array(&pack, 2);
+    wire_pack_literal(&pack, words[WIRE_CONTROL_HEARD]);
+    wire_pack_int(&pack, number);
+    return wire_pack_finish(&pack, words[WIRE_CONTROL_HEARD], error);
 }
 
 wg_status_t wire_control_encode_word(msgpack_sbuffer *out, wire_control_kind_t kind, const char *why,
@@ -113,8 +124,8 @@ static void read_entries(wire_reader_t *reader, wire_control_t *out)
 }
 
 static const uint32_t field_counts[] = {
-    [WIRE_CONTROL_JOIN] = 5,   [WIRE_CONTROL_BEAT] = 2,    [WIRE_CONTROL_RANKS] = 2,
-    [WIRE_CONTROL_REJOIN] = 1, [WIRE_CONTROL_REFUSED] = 2,
+    [WIRE_CONTROL_JOIN] = 5,  [WIRE_CONTROL_BEAT] = 2,   [WIRE_CONTROL_RANKS] = 3,
+    [WIRE_CONTROL_HEARD] = 2, [WIRE_CONTROL_REJOIN] = 1, [WIRE_CONTROL_REFUSED] = 2,
 };
 
 static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *out)
@@ -127,12 +138,15 @@ static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *ou
             wire_reader_fail(reader, "a negative wave");
         read_entries(reader, out);
         break;
-    case WIRE_CONTROL_BEAT: /* the answer has no entries */
-        if (fields > 1)
-            read_entries(reader, out);
+    case WIRE_CONTROL_BEAT:
+        read_entries(reader, out);
         break;
     case WIRE_CONTROL_RANKS:
+        wire_reader_int(reader, &out->number);
         read_entries(reader, out);
+        break;
+    case WIRE_CONTROL_HEARD:
+        wire_reader_int(reader, &out->number);
         break;
     case WIRE_CONTROL_REFUSED:
         wire_reader_text(reader, &out->why);
@@ -140,8 +154,7 @@ static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *ou
     case WIRE_CONTROL_REJOIN:
         break;
     }
-    bool is_answer = out->kind == WIRE_CONTROL_BEAT && fields == 1;
-    if (fields != field_counts[out->kind] && !is_answer)
+    if (fields != field_counts[out->kind])
         wire_reader_fail(reader, "a message with the wrong number of fields");
 }
 

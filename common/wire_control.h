@@ -5,9 +5,11 @@
  *                      what this frontend knows: the group's wave, and the ranks that are READY
  *   up    ["BEAT", [[rank, in flight], ...]]
  *                      once a second
- *   down  ["RANKS", [[rank, state, ready response or nil], ...]]
- *                      all on joining, then each change
- *   down  ["BEAT"]     the answer to a beat
+ *   down  ["RANKS", number, [[rank, state, ready response or nil], ...]]
+ *                      all on joining, then each change, counted
+ *   down  ["HEARD", number]
+ *                      the answer to a beat, with the number of the last RANKS: a frontend that has not seen
+ *                      that one joins again
  *   down  ["REJOIN"]   the answer to a beat from a frontend that has not joined
  *   down  ["REFUSED", why]
  *                      a JOIN that cannot be
@@ -36,6 +38,7 @@ typedef enum {
     WIRE_CONTROL_JOIN,
     WIRE_CONTROL_BEAT,
     WIRE_CONTROL_RANKS,
+    WIRE_CONTROL_HEARD,
     WIRE_CONTROL_REJOIN,
     WIRE_CONTROL_REFUSED,
 } wire_control_kind_t;
@@ -45,6 +48,7 @@ typedef struct {
     int64_t version;     /* JOIN */
     int64_t fingerprint; /* JOIN: wg_config_fingerprint, as a signed number */
     int64_t wave;        /* JOIN */
+    int64_t number;      /* RANKS, HEARD */
     wire_text_t why;     /* REFUSED */
     uint32_t count;      /* JOIN, BEAT, RANKS: entries, to be read with wire_control_next */
     wire_reader_t entries;
@@ -63,8 +67,11 @@ WG_MUST_CHECK wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_
                                                    wg_error_t *error);
 WG_MUST_CHECK wg_status_t wire_control_encode_beat(msgpack_sbuffer *out, const wire_control_entry_t *ranks,
                                                    uint32_t count, wg_error_t *error);
-WG_MUST_CHECK wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, const wire_control_entry_t *ranks,
-                                                    uint32_t count, wg_error_t *error);
+WG_MUST_CHECK wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, int64_t number,
+                                                    const wire_control_entry_t *ranks, uint32_t count,
+                                                    wg_error_t *error);
+WG_MUST_CHECK wg_status_t wire_control_encode_heard(msgpack_sbuffer *out, int64_t number, wg_error_t *error);
+/* REJOIN, and REFUSED with the reason. */
 WG_MUST_CHECK wg_status_t wire_control_encode_word(msgpack_sbuffer *out, wire_control_kind_t kind,
                                                    const char *why, wg_error_t *error);
 

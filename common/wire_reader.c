@@ -169,10 +169,11 @@ bool wire_reader_float(wire_reader_t *reader, double *out)
     return true;
 }
 
-/* The length of the valid UTF-8 sequence at `at`, or 0. Overlong forms, surrogates and anything above
- * U+10FFFF are not valid: the engine's decoder would refuse them. */
-static size_t utf8_sequence(const uint8_t *at, size_t size)
+/* Overlong forms, surrogates and anything above U+10FFFF are not valid: the engine's decoder would refuse
+ * them. */
+size_t wire_utf8_sequence(const void *text, size_t size)
 {
+    const uint8_t *at = text;
     uint8_t lead = at[0];
     uint8_t low = 0x80;
     uint8_t high = 0xbf;
@@ -210,7 +211,7 @@ bool wire_utf8_valid(const void *text, size_t size)
     const uint8_t *bytes = text;
     size_t at = 0;
     while (at < size) {
-        size_t length = utf8_sequence(bytes + at, size - at);
+        size_t length = wire_utf8_sequence(bytes + at, size - at);
         if (length == 0)
             return false;
         at += length;

@@ -72,6 +72,8 @@ WG_MUST_CHECK wg_status_t wire_reader_finish(wire_reader_t *reader, const char *
 
 /* What Python's decoder calls valid: no overlong form, no surrogate, nothing above U+10FFFF. */
 bool wire_utf8_valid(const void *text, size_t size);
+/* The length of the valid sequence at the beginning of a text of at least one byte, or 0. */
+size_t wire_utf8_sequence(const void *text, size_t size);
 
 bool wire_text_is(wire_text_t text, const char *literal);
 

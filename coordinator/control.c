@@ -12,6 +12,7 @@ typedef struct {
     const config_frontend_t *config;
     bool joined;
     int64_t last_beat_ms;
+    int64_t ranks_sent; /* RANKS messages since the start, delivered or not */
     int64_t *in_flight; /* beside config->ranks */
 } peer_t;
 
@@ -56,12 +57,11 @@ static wire_control_entry_t entry_of(const control_t *self, uint32_t rank)
     };
 }
 
-static void send_ranks(control_t *self, const peer_t *peer, const wire_control_entry_t *entries,
-                       uint32_t count)
+static void send_ranks(control_t *self, peer_t *peer, const wire_control_entry_t *entries, uint32_t count)
 {
     const char *name = peer->config->name;
     msgpack_sbuffer_clear(&self->frame);
-    if (wire_control_encode_ranks(&self->frame, entries, count, NULL) == WG_OK)
+    if (wire_control_encode_ranks(&self->frame, ++peer->ranks_sent, entries, count, NULL) == WG_OK)
         send_frame(self, (wire_bytes_t){(const uint8_t *)name, strlen(name)});
 }
 
@@ -71,7 +71,7 @@ static bool concerns(const control_t *self, const peer_t *peer, uint32_t rank)
     return self->config->ranks.lockstep || rank_map_serves(peer->config, rank);
 }
 
-static void send_all_ranks(control_t *self, const peer_t *peer)
+static void send_all_ranks(control_t *self, peer_t *peer)
 {
     uint32_t count = 0;
     wire_control_entry_t *entries = calloc(self->config->ranks.count, sizeof *entries);
@@ -89,7 +89,7 @@ void control_rank_changed(control_t *control, uint32_t rank)
 {
     wire_control_entry_t entry = entry_of(control, rank);
     for (uint32_t i = 0; i < control->config->frontend_count; i++) {
-        const peer_t *peer = &control->peers[i];
+        peer_t *peer = &control->peers[i];
         if (peer->joined && concerns(control, peer, rank))
             send_ranks(control, peer, &entry, 1);
     }
@@ -148,7 +148,9 @@ static wg_status_t handle_beat(control_t *self, wire_bytes_t identity, peer_t *p
         if (place >= 0)
             peer->in_flight[place] = entry.number;
     }
-    send_word(self, identity, WIRE_CONTROL_BEAT, NULL);
+    msgpack_sbuffer_clear(&self->frame);
+    if (wire_control_encode_heard(&self->frame, peer->ranks_sent, NULL) == WG_OK)
+        send_frame(self, identity);
     return WG_OK;
 }
 
@@ -178,8 +180,9 @@ static void on_message(void *context, const message_t *message)
     wg_error_t error;
     wire_bytes_t identity = message->count > 0 ? message->frames[0] : (wire_bytes_t){NULL, 0};
     if (handle_message(self, identity, message, &error) != WG_OK) {
-        char text[WG_ID_TEXT_SIZE];
-        faults_report(self->faults, FAULTS_CONTROL, wg_id_text(text, identity.data, identity.size), &error);
+        char text[LOG_TEXT_SIZE];
+        faults_report(self->faults, FAULTS_CONTROL,
+                      log_text(text, (const char *)identity.data, identity.size), &error);
     }
 }
 

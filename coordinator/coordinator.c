@@ -60,10 +60,8 @@ static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
 {
     coordinator_t *self = context;
     wg_error_t error;
-    if (rank_table_register(self->ranks, rank, payload, &error) != WG_OK) {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", rank);
-        faults_report(self->faults, FAULTS_INPUT, peer, &error);
+    if (rank_table_register(self->ranks, rank, payload, zclock_mono(), &error) != WG_OK) {
+        faults_report_rank(self->faults, FAULTS_INPUT, rank, &error);
         return;
     }
     warn_of_other_mode(self, rank);
@@ -81,7 +79,7 @@ static void on_route(void *context, uint32_t rank, bool up)
 
 /* As client 0 the slot gets the stats of steps without outputs, which the reports have, too. It sends no
  * requests, so request outputs and waves are on the wrong path. */
-static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
+static int64_t on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     coordinator_t *self = context;
     wire_outputs_t outputs;
@@ -92,13 +90,11 @@ static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t co
         status = WG_FAIL(&error, UNEXPECTED_DISPATCHER_OUTPUT, outputs.engine_index, "outputs of a request");
     else if (status == WG_OK && (outputs.has_wave_complete || outputs.has_start_wave))
         status = WG_FAIL(&error, UNEXPECTED_DISPATCHER_OUTPUT, outputs.engine_index, "a wave");
-    if (status != WG_OK) {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", outputs.engine_index);
-        faults_report(self->faults, FAULTS_OUTPUT, peer, &error);
-    } else if (outputs.has_utility && self->waves) {
+    if (status != WG_OK)
+        faults_report_rank(self->faults, FAULTS_OUTPUT, outputs.engine_index, &error);
+    else if (outputs.has_utility && self->waves)
         wave_driver_pong(self->waves, outputs.engine_index, outputs.utility.call_id);
-    }
+    return -1; /* no request of ours waits for outputs */
 }
 
 static const engine_link_events_t slot_events = {

@@ -37,13 +37,10 @@ static void on_message(void *context, const message_t *message)
     engine_reports_t *self = context;
     wire_outputs_t report = {0};
     wg_error_t error;
-    if (check(self, message, &report, &error) == WG_OK) {
+    if (check(self, message, &report, &error) == WG_OK)
         self->on_report(self->context, &report);
-    } else {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", report.engine_index);
-        faults_report(self->faults, FAULTS_ENGINE_OUTPUT, peer, &error);
-    }
+    else
+        faults_report_rank(self->faults, FAULTS_ENGINE_OUTPUT, report.engine_index, &error);
 }
 
 wg_status_t engine_reports_new(engine_reports_t **out, zloop_t *loop, const wg_config_t *config,

@@ -109,14 +109,14 @@ static void set_state(rank_table_t *self, uint32_t rank, wg_rank_state_t state, 
     public->since_ms = now_ms;
     if (state == WG_RANK_READY)
         self->entries[rank].served = true;
-    if (self->on_changed)
+    if (self->on_changed && state != before)
         self->on_changed(self->context, rank, before);
 }
 
 wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms, wg_error_t *error)
 {
     entry_t *entry = &table->entries[rank];
-    if (entry->public.state == WG_RANK_READY) {
+    if (entry->public.state == WG_RANK_READY && entry->public.route_up) {
         entry->waiting_hello = true;
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank,
                        "a second HELLO while the first engine lives; the first stays");
@@ -186,7 +186,7 @@ wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t has
     return WG_OK;
 }
 
-wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response, wg_error_t *error)
+static wg_status_t keep_response(rank_table_t *table, uint32_t rank, wire_bytes_t response, wg_error_t *error)
 {
     rank_table_rank_t *public = &table->entries[rank].public;
     wire_registration_t registration;
@@ -205,11 +205,20 @@ wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t
     return WG_OK;
 }
 
+wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response, int64_t now_ms,
+                                wg_error_t *error)
+{
+    wg_status_t status = keep_response(table, rank, response, error);
+    if (status == WG_OK && table->entries[rank].public.state == WG_RANK_ABSENT)
+        set_state(table, rank, WG_RANK_HELLO, now_ms);
+    return status;
+}
+
 bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response, int64_t now_ms)
 {
     entry_t *entry = &table->entries[rank];
     if (entry->public.state != WG_RANK_ABSENT || entry->served ||
-        rank_table_register(table, rank, response, NULL) != WG_OK)
+        keep_response(table, rank, response, NULL) != WG_OK)
         return false;
     entry->served = true;
     if (entry->public.route_up)

@@ -44,7 +44,7 @@ const rank_table_rank_t *rank_table_get(const rank_table_t *table, uint32_t rank
 WG_MUST_CHECK wg_status_t rank_table_identify(const rank_table_t *table, wire_bytes_t identity,
                                               uint32_t *rank, wg_error_t *error);
 
-/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank is READY: the first
+/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank is READY and its route up: the first
  * engine stays, and the second is remembered, should the first turn out to be gone
  * (rank_table_waiting_hello). A HELLO in state HELLO is taken as a restart: libzmq lets nobody else use the
  * identity of a live connection. */
@@ -58,9 +58,10 @@ WG_MUST_CHECK bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank);
 WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash,
                                            int64_t now_ms, wg_error_t *error);
 
-/* The ready response came. WG_E_DECODE where it is malformed, and then nothing changes. */
+/* The engine's ready response came to the client slot. WG_E_DECODE where it is malformed, and then nothing changes. A rank
+ * that was ABSENT is in HELLO now: it got its INIT from an earlier life of this coordinator. */
 WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response,
-                                              wg_error_t *error);
+                                              int64_t now_ms, wg_error_t *error);
 
 /* A frontend has the rank READY, with this response. Only news for a rank that is ABSENT: true, if so. */
 WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response,

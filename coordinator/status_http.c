@@ -112,9 +112,9 @@ static void on_status(void *context, http_exchange_t *exchange)
 }
 
 const http_route_t status_http_routes[] = {
-    {"GET", "/health", on_health},
-    {"GET", "/livez", status_json_livez},
-    {"GET", "/readyz", on_readyz},
-    {"GET", "/status", on_status},
+    {"GET", "/health", on_health, true},
+    {"GET", "/livez", status_json_livez, true},
+    {"GET", "/readyz", on_readyz, true},
+    {"GET", "/status", on_status, true},
 };
 const size_t status_http_route_count = sizeof status_http_routes / sizeof *status_http_routes;

@@ -50,11 +50,8 @@ static void learn_response(client_t *self, uint32_t place, wire_bytes_t response
 {
     wg_error_t error;
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
-    if (dispatcher_set_response(dispatcher, response, &error) != WG_OK) {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", dispatcher_rank(dispatcher));
-        faults_report(self->faults, socket, peer, &error);
-    }
+    if (dispatcher_set_response(dispatcher, response, &error) != WG_OK)
+        faults_report_rank(self->faults, socket, dispatcher_rank(dispatcher), &error);
 }
 
 static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
@@ -78,6 +75,7 @@ static const engine_link_events_t link_events = {
     .on_registration = on_registration,
     .on_outputs = client_on_outputs,
     .on_route = on_route,
+    .on_outputs_cut = client_on_outputs_cut,
 };
 
 static void on_group_rank(client_t *self, uint32_t rank, wg_rank_state_t state)
@@ -168,6 +166,7 @@ static void on_publish(void *context, wire_publish_t *publish)
     int64_t now_ms = zclock_mono();
     uint32_t place = 0;
     self->published_ms = now_ms;
+    control_link_heard(self->control);
     if (self->lockstep)
         lockstep_on_publish(self->lockstep, publish->current_wave, publish->engines_running);
     if (!publish->has_counts)

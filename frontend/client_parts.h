@@ -49,7 +49,8 @@ int64_t client_place(const client_t *client, uint32_t rank);
 
 /* --- client_requests.c, for client.c --- */
 
-void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count); /* engine_link's */
+int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t count); /* engine_link's */
+void client_on_outputs_cut(void *context, uint32_t rank);                           /* the same */
 /* Ends everything in flight at that place. */
 void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, const wg_error_t *error);
 /* The end of the loop turn: sends the ABORTs, frees what ended. */

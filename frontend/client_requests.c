@@ -30,6 +30,14 @@ static void end(client_t *self, in_flight_t *entry, client_cause_t cause, const 
     entry->events->on_end(entry->user, cause, error);
 }
 
+static void end_stream_closed(client_t *self, in_flight_t *entry, bool tell_engine)
+{
+    wg_error_t error;
+    char id[LOG_TEXT_SIZE];
+    WG_FAIL(&error, REQUEST_STREAM_CLOSED, log_text(id, entry->id.data, entry->id.size));
+    end(self, entry, CLIENT_STREAM_CLOSED, &error, tell_engine);
+}
+
 void client_abort(client_t *client, in_flight_t *request, client_cause_t cause)
 {
     if (!request->ended)
@@ -43,6 +51,15 @@ void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, con
     in_flight_t *entry;
     while ((entry = dispatcher_first(dispatcher)) != NULL)
         end(client, entry, cause, error, tell_engine);
+}
+
+void client_on_outputs_cut(void *context, uint32_t rank)
+{
+    client_t *self = context;
+    dispatcher_t *dispatcher = self->ranks[client_place(self, rank)].dispatcher;
+    in_flight_t *entry;
+    while ((entry = dispatcher_first(dispatcher)) != NULL)
+        end_stream_closed(self, entry, true);
 }
 
 void client_drain(client_t *client)
@@ -144,21 +161,33 @@ static void end_by_engine(client_t *self, in_flight_t *entry, wire_finish_t fini
     }
 }
 
+/* A connection that was reset under the engine's feet loses what was on its way. The count tells, where the engine says that it
+ * made all it was asked for; more than that it must not make. */
+static bool has_all_tokens(const in_flight_t *entry, wire_finish_t finish)
+{
+    if (finish == WIRE_FINISH_LENGTH && entry->fits)
+        return entry->tokens == entry->max_tokens;
+    return entry->tokens <= entry->max_tokens;
+}
+
 static void handle_output(client_t *self, uint32_t place, const wire_output_t *output, wg_status_t status,
                           const wg_error_t *error)
 {
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
     in_flight_t *entry = output->request_id.data ? dispatcher_find(dispatcher, output->request_id) : NULL;
     if (status != WG_OK) {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", dispatcher_rank(dispatcher));
-        faults_report(self->faults, FAULTS_OUTPUT, peer, error);
+        faults_report_rank(self->faults, FAULTS_OUTPUT, dispatcher_rank(dispatcher), error);
         if (entry)
             end(self, entry, CLIENT_DECODE, error, true);
         return;
     }
     if (!entry) {
         abort_orphan(self, dispatcher_rank(dispatcher), output);
+        return;
+    }
+    entry->tokens += output->token_count;
+    if (!has_all_tokens(entry, output->finish)) {
+        end_stream_closed(self, entry, true);
         return;
     }
     entry->events->on_output(entry->user, output);
@@ -174,12 +203,8 @@ static void handle_finished(client_t *self, uint32_t place, const wire_outputs_t
     wire_finished_begin(&cursor, outputs);
     while (wire_finished_next(&cursor, &wire_id)) {
         in_flight_t *entry = dispatcher_find(self->ranks[place].dispatcher, wire_id);
-        if (!entry)
-            continue;
-        wg_error_t error;
-        char id[LOG_TEXT_SIZE];
-        WG_FAIL(&error, REQUEST_STREAM_CLOSED, log_text(id, entry->id.data, entry->id.size));
-        end(self, entry, CLIENT_STREAM_CLOSED, &error, false);
+        if (entry)
+            end_stream_closed(self, entry, false);
     }
 }
 
@@ -198,7 +223,7 @@ static wg_status_t check_envelope(const client_t *self, const wire_outputs_t *ou
     return fault ? WG_FAIL(error, UNEXPECTED_DISPATCHER_OUTPUT, outputs->engine_index, fault) : WG_OK;
 }
 
-void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
+int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     client_t *self = context;
     wire_outputs_t outputs;
@@ -211,13 +236,12 @@ void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
     if (status == WG_OK)
         status = check_envelope(self, &outputs, &place, &error);
     if (status != WG_OK) {
-        char peer[32];
-        snprintf(peer, sizeof peer, "rank %u", outputs.engine_index);
-        faults_report(self->faults, FAULTS_OUTPUT, peer, &error);
-        return;
+        faults_report_rank(self->faults, FAULTS_OUTPUT, outputs.engine_index, &error);
+        return -1;
     }
     wire_outputs_begin(&cursor, &outputs);
     while (wire_outputs_next(&cursor, &output, &status, &error))
         handle_output(self, (uint32_t)place, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
+    return outputs.engine_index;
 }

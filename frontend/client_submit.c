@@ -55,6 +55,13 @@ static wg_status_t check_group(const client_t *self, wg_error_t *error)
     return WG_FAIL(error, NO_RANK_READY, text);
 }
 
+/* A frontend that the coordinator refused has other client indexes than the engines know: it would get others' outputs. */
+static wg_status_t check_refusal(const client_t *self, wg_error_t *error)
+{
+    const char *refusal = control_link_refusal(self->control);
+    return refusal ? WG_FAIL(error, CONTROL_CLOSED, refusal) : WG_OK;
+}
+
 static wg_status_t choose_rank(client_t *self, const client_submission_t *submission, uint32_t *place,
                                wg_error_t *error)
 {
@@ -205,6 +212,8 @@ wg_status_t client_submit(client_t *client, const client_submission_t *submissio
     *out = NULL;
     wg_status_t status = check_admission(client, submission, error);
     if (status == WG_OK)
+        status = check_refusal(client, error);
+    if (status == WG_OK)
         status = choose_rank(client, submission, &place, error);
     if (status == WG_OK)
         status = check_lengths(client, submission, &max_tokens, error);
@@ -216,6 +225,8 @@ wg_status_t client_submit(client_t *client, const client_submission_t *submissio
     if (!entry)
         return WG_FAIL(error, SYSTEM, "request", "out of memory");
     entry->rank = client->frontend->ranks[place];
+    entry->max_tokens = max_tokens;
+    entry->fits = client_max_model_len(client) != WIRE_UNKNOWN;
     entry->events = events;
     entry->user = user;
     status = insert(client, place, entry, error);
@@ -238,6 +249,8 @@ wg_status_t client_ready(const client_t *client, wg_error_t *error)
     char text[256];
     if (client->draining)
         return wg_error_format(error, WG_E_DRAINING, WG_E_DRAINING_FORMAT);
+    if (check_refusal(client, error) != WG_OK)
+        return WG_E_CONTROL_CLOSED;
     for (uint32_t place = 0; place < client->frontend->rank_count; place++) {
         if (!is_ready(&client->ranks[place]))
             continue;

@@ -19,8 +19,15 @@ struct control_link {
     int timer;
     bool joined;
     bool silent;
+    char refusal[192];  /* why the coordinator will not have this frontend; empty: it will */
+    int64_t ranks_seen; /* the number of the last RANKS */
     int64_t heard_ms;
 };
+
+const char *control_link_refusal(const control_link_t *link)
+{
+    return link->refusal[0] ? link->refusal : NULL;
+}
 
 bool control_link_joined(const control_link_t *link)
 {
@@ -72,7 +79,7 @@ static int on_beat_timer(zloop_t *loop, int timer, void *context)
     control_link_t *self = context;
     if (zclock_mono() - self->heard_ms > CONTROL_LINK_SILENCE_MS) {
         set_joined(self, false);
-        set_silent(self, true);
+        set_silent(self, self->refusal[0] == '\0'); /* who was refused is not to serve when nobody looks */
     }
     report(self, !self->joined);
     return 0;
@@ -82,6 +89,8 @@ static void handle_ranks(control_link_t *self, wire_control_t *control)
 {
     wire_control_entry_t entry;
     set_joined(self, true);
+    self->refusal[0] = '\0';
+    self->ranks_seen = control->number;
     for (uint32_t i = 0; i < control->count; i++) {
         wire_control_next(control, &entry);
         if (entry.rank < self->config->ranks.count)
@@ -104,10 +113,11 @@ static void on_message(void *context, const message_t *message)
         handle_ranks(self, &control);
     } else if (status == WG_OK && control.kind == WIRE_CONTROL_REJOIN) {
         report(self, true);
+    } else if (status == WG_OK && control.kind == WIRE_CONTROL_HEARD && control.number != self->ranks_seen) {
+        report(self, true); /* a RANKS was lost with a connection */
     } else if (status == WG_OK && control.kind == WIRE_CONTROL_REFUSED) {
-        char why[256];
-        snprintf(why, sizeof why, "%.*s", (int)control.why.size, control.why.data);
-        status = WG_FAIL(&error, CONTROL_CLOSED, why);
+        snprintf(self->refusal, sizeof self->refusal, "%.*s", (int)control.why.size, control.why.data);
+        status = WG_FAIL(&error, CONTROL_CLOSED, self->refusal);
         set_joined(self, false);
     }
     if (status != WG_OK)

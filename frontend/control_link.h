@@ -36,6 +36,9 @@ void control_link_destroy(control_link_t **link); /* accepts NULL, clears */
 /* Something else was heard of the coordinator: a publish. */
 void control_link_heard(control_link_t *link);
 
+/* Why the coordinator refused this frontend, or NULL. */
+const char *control_link_refusal(const control_link_t *link);
+
 bool control_link_joined(const control_link_t *link);
 
 #endif

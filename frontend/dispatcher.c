@@ -14,7 +14,8 @@ struct dispatcher {
     wire_bytes_t response;
     wire_load_t load;
     int64_t load_ms;
-    zhashx_t *in_flight;
+    zhashx_t *in_flight;                      /* by wire id */
+    LIST_HEAD(in_flight_list, in_flight) all; /* the same: a hash table finds its next entry slowly */
 };
 
 dispatcher_t *dispatcher_new(uint32_t rank)
@@ -35,8 +36,8 @@ void dispatcher_destroy(dispatcher_t **dispatcher)
     dispatcher_t *self = *dispatcher;
     if (!self)
         return;
-    while (self->in_flight && zhashx_size(self->in_flight) > 0) {
-        in_flight_t *entry = zhashx_first(self->in_flight);
+    in_flight_t *entry;
+    while ((entry = LIST_FIRST(&self->all)) != NULL) {
         dispatcher_remove(self, entry);
         in_flight_free(entry);
     }
@@ -72,7 +73,8 @@ static wg_rank_state_t conclude(const dispatcher_t *self)
     bool vouched = self->told == WG_RANK_READY || (self->registered && self->silent);
     if (self->route_up && (self->state == WG_RANK_READY || vouched))
         return WG_RANK_READY;
-    if (self->registered || self->told == WG_RANK_HELLO)
+    bool awaits_route = self->state == WG_RANK_HELLO && self->told == WG_RANK_READY;
+    if (self->registered || self->told == WG_RANK_HELLO || awaits_route)
         return WG_RANK_HELLO;
     return self->state == WG_RANK_ABSENT ? WG_RANK_ABSENT : WG_RANK_LOST;
 }
@@ -146,6 +148,7 @@ wg_status_t dispatcher_insert(dispatcher_t *dispatcher, in_flight_t *entry, wg_e
 {
     if (zhashx_insert(dispatcher->in_flight, &entry->wire_id, entry) != 0)
         return WG_FAIL(error, SYSTEM, "in-flight set", "the wire id is taken, or out of memory");
+    LIST_INSERT_HEAD(&dispatcher->all, entry, by_rank);
     return WG_OK;
 }
 
@@ -157,11 +160,12 @@ in_flight_t *dispatcher_find(const dispatcher_t *dispatcher, wire_text_t wire_id
 void dispatcher_remove(dispatcher_t *dispatcher, in_flight_t *entry)
 {
     zhashx_delete(dispatcher->in_flight, &entry->wire_id);
+    LIST_REMOVE(entry, by_rank);
 }
 
 in_flight_t *dispatcher_first(const dispatcher_t *dispatcher)
 {
-    return zhashx_first(dispatcher->in_flight);
+    return LIST_FIRST(&dispatcher->all);
 }
 
 size_t dispatcher_in_flight(const dispatcher_t *dispatcher)

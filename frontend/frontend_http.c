@@ -137,11 +137,11 @@ static void on_status(void *context, http_exchange_t *exchange)
 }
 
 const http_route_t frontend_http_routes[] = {
-    {"POST", "/inference/v1/generate", on_generate},
-    {"GET", "/health", on_health},
-    {"GET", "/livez", status_json_livez},
-    {"GET", "/readyz", on_readyz},
-    {"GET", "/v1/models", on_models},
-    {"GET", "/status", on_status},
+    {"POST", "/inference/v1/generate", on_generate, false},
+    {"GET", "/health", on_health, true},
+    {"GET", "/livez", status_json_livez, true},
+    {"GET", "/readyz", on_readyz, true},
+    {"GET", "/v1/models", on_models, false},
+    {"GET", "/status", on_status, true},
 };
 const size_t frontend_http_route_count = sizeof frontend_http_routes / sizeof *frontend_http_routes;

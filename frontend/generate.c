@@ -139,8 +139,11 @@ static void stream_output(generation_t *self, const wire_output_t *output)
     if (finish)
         text_buffer_format(&self->event, ",\"finish_reason\":\"%s\"", finish);
     text_buffer_text(&self->event, "}]}\n\n");
+    size_t size = self->event.size;
     size_t waiting = send_event(self);
-    if (waiting > (size_t)self->config->limits.max_stream_bytes)
+    /* What was written just now cannot have been read yet, and after the last event nothing more comes. */
+    bool slow = waiting > size && waiting - size > (size_t)self->config->limits.max_stream_bytes;
+    if (slow && output->finish == WIRE_FINISH_NONE)
         stop_slow_reader(self, waiting);
 }
 

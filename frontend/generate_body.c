@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "frontend/json_body.h"
 
+#include <float.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,8 @@ static wg_status_t read_float(generate_body_t *out, const wg_config_t *config, c
     while (strcmp(range->name, path) != 0)
         range++;
     double number = json_is_number(value) ? json_number_value(value) : -1e308; /* below every range */
-    bool in_range = number <= range->high && (range->above_low ? number > range->low : number >= range->low);
+    /* kernels take 32 bits, where anything below FLT_MIN may become 0 */
+    bool in_range = number <= range->high && number >= (range->above_low ? (double)FLT_MIN : range->low);
     if (!in_range)
         return wg_invalid_field(error, path, "must be a number %s", range->range);
     memcpy((char *)&out->sampling + range->offset, &number, sizeof number);

@@ -6,6 +6,7 @@
 #include "common/wire_reader.h"
 
 #include <czmq.h>
+#include <sys/queue.h>
 
 typedef struct client_events client_events_t;
 
@@ -13,6 +14,10 @@ typedef struct in_flight {
     wire_text_t wire_id; /* `<client's id>-<8 hex>`: belongs to the entry, NUL-terminated */
     wire_text_t id;      /* the client's id: the front part of wire_id, not NUL-terminated */
     uint32_t rank;
+    int64_t max_tokens; /* as the engine was told */
+    bool fits;      /* so many fit into the model length for certain: the engine cannot stop short of them */
+    int64_t tokens; /* that have come */
+    LIST_ENTRY(in_flight) by_rank; /* its dispatcher's list */
     const client_events_t *events;
     void *user;
     bool ended;             /* on_end or client_abort has been; it lives until the end of the loop turn */

@@ -19,31 +19,41 @@ static bool is_beyond_64_bits(const json_t *value)
     return number >= 0x1p63 || number <= -0x1p63;
 }
 
-/* jansson refuses a whole body for one integer beyond 64 bits, without saying where it stood. Read as reals,
- * the members tell. */
-static wg_status_t name_overflow(const char *text, size_t size, wg_error_t *error)
+/* The first member, or member of a member, with such a number. False where there is none. */
+static bool find_overflow(json_t *root, char path[LOG_TEXT_SIZE])
 {
-    char path[LOG_TEXT_SIZE] = "body";
     const char *key;
     const char *inner_key;
     json_t *value;
     json_t *inner;
-    json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, NULL);
     json_object_foreach(root, key, value)
     {
-        if (is_beyond_64_bits(value))
+        if (is_beyond_64_bits(value)) {
             log_text(path, key, strlen(key));
+            return true;
+        }
         json_object_foreach(value, inner_key, inner)
         {
-            char outer[LOG_TEXT_SIZE / 2];
-            if (is_beyond_64_bits(inner)) {
-                snprintf(outer, sizeof outer, "%.30s.%.30s", key, inner_key);
-                log_text(path, outer, strlen(outer));
-            }
+            char both[LOG_TEXT_SIZE / 2];
+            if (!is_beyond_64_bits(inner))
+                continue;
+            snprintf(both, sizeof both, "%.30s.%.30s", key, inner_key);
+            log_text(path, both, strlen(both));
+            return true;
         }
     }
+    return false;
+}
+
+/* jansson refuses a whole body for one integer beyond 64 bits, without saying where it stood. Read as reals,
+ * the members tell. */
+static wg_status_t name_overflow(const char *text, size_t size, wg_error_t *error)
+{
+    char path[LOG_TEXT_SIZE];
+    json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, NULL);
+    bool found = find_overflow(root, path);
     json_decref(root);
-    return wg_invalid_field(error, path, "a number is out of range; integers have 64 bits");
+    return wg_invalid_field(error, found ? path : "body", "a number is out of range; integers have 64 bits");
 }
 
 wg_status_t json_body_load(json_t **out, const char *text, size_t size, wg_error_t *error)

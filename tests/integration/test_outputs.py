@@ -82,12 +82,12 @@ def test_a_final_output_may_be_named_as_finished_in_the_same_message(
     shared_cluster: Cluster, stream: bool
 ) -> None:
     with one_request(shared_cluster, stream=stream) as (engine, request, connection):
-        final = engine.output(request, [5, 6], finish_reason=wire.FINISH_LENGTH)
+        final = engine.output(request, [5, 6], finish_reason=wire.FINISH_STOP)
         engine.send(1, [final], finished_requests=[request.id])
         answer = connection.whole()
         assert answer.status == 200
         choice = answer.events()[0]["choices"][0] if stream else answer.json()["choices"][0]
-        assert (choice["token_ids"], choice["finish_reason"]) == ([5, 6], "length")
+        assert (choice["token_ids"], choice["finish_reason"]) == ([5, 6], "stop")
     shared_cluster.wait_idle()
 
 
@@ -131,7 +131,7 @@ def test_an_error_in_the_middle_of_a_stream_is_its_terminal_event(shared_cluster
 
 def test_an_output_of_the_wrong_shape_does_no_harm_to_its_neighbour(shared_cluster: Cluster) -> None:
     with one_request(shared_cluster, stream=False) as (engine, request, connection):
-        good = engine.output(request, [5, 6], finish_reason=wire.FINISH_LENGTH)
+        good = engine.output(request, [5, 6], finish_reason=wire.FINISH_STOP)
         faults = shared_cluster.faults("fe0", "output").get("Decode", 0)
         engine.send(1, [["other-00000001", "no tokens"], [7], good])
         assert connection.whole().json()["choices"][0]["token_ids"] == [5, 6]
@@ -168,7 +168,7 @@ def test_tensors_are_passed_over(shared_cluster: Cluster, aux: bool) -> None:
             ["<i4", [1], 3 if aux else msgspec.msgpack.Ext(3, bytes(4))],
             None,
         ]
-        output = engine.output(request, [5], new_logprobs=tensors, finish_reason=wire.FINISH_LENGTH)
+        output = engine.output(request, [5], new_logprobs=tensors, finish_reason=wire.FINISH_STOP)
         engine.send(1, [output], aux=frames)
         assert connection.whole().json()["choices"][0]["token_ids"] == [5]
     shared_cluster.wait_idle()

@@ -163,6 +163,17 @@ class Engine:
         """Any frames on any socket: handshake, publish, stats, input:<client>, output:<client>."""
         self.call(lambda: self._socket(socket).send_multipart(frames))
 
+    def redial_output(self, client: int) -> None:
+        """Drops one output connection with all that is on its way, and dials again, as after a reset."""
+
+        def redial() -> None:
+            assert self.init
+            address = self.init.addresses.outputs[client]
+            self._sockets.outputs[client].disconnect(address)
+            self._sockets.outputs[client].connect(address)
+
+        self.call(redial)
+
     def send_sentinel(self) -> None:
         for client in range(len(self._sockets.outputs)):
             self.send_raw(f"output:{client}", [wire.SENTINEL])

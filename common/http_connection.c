@@ -1,0 +1,140 @@
+#include "common/http_internal.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+bool http_connection_admit(http_connection_t *connection)
+{
+    http_server_t *server = connection->server;
+    if (!connection->is_admitted && server->admitted < server->options.max_connections) {
+        connection->is_admitted = true;
+        server->admitted++;
+    }
+    return connection->is_admitted;
+}
+
+/* --- a client that is slow to send --- */
+
+void http_connection_receive(http_connection_t *connection)
+{
+    http_server_t *server = connection->server;
+    http_connection_received(connection);
+    if (server->options.idle_timeout_ms == 0)
+        return;
+    connection->receive_by_ms = zclock_mono() + server->options.idle_timeout_ms;
+    connection->is_receiving = true;
+    TAILQ_INSERT_TAIL(&server->receiving, connection, receiving);
+}
+
+void http_connection_received(http_connection_t *connection)
+{
+    if (connection->is_receiving)
+        TAILQ_REMOVE(&connection->server->receiving, connection, receiving);
+    connection->is_receiving = false;
+}
+
+/* libmicrohttpd's timeout is for silence only: a client that sends a byte a second would keep its connection
+ * for ever. */
+void http_connection_close_late(http_server_t *server)
+{
+    http_connection_t *connection;
+    int64_t now_ms = zclock_mono();
+    while ((connection = TAILQ_FIRST(&server->receiving)) && connection->receive_by_ms <= now_ms) {
+        http_connection_received(connection);
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+}
+
+/* --- a client that sends no more --- */
+
+void http_connection_half_closed(http_connection_t *connection)
+{
+    http_exchange_t *exchange = connection->exchange;
+    if (!connection->is_half_closed)
+        LIST_INSERT_HEAD(&connection->server->half_closed, connection, half_closed);
+    connection->is_half_closed = true;
+    if (exchange && http_exchange_is_open(exchange))
+        http_exchange_cut(exchange);
+}
+
+static bool is_answering(const http_connection_t *connection)
+{
+    const http_exchange_t *exchange = connection->exchange;
+    return exchange && exchange->state != EXCHANGE_READING && exchange->state != EXCHANGE_REFUSED;
+}
+
+static bool has_unread(const http_connection_t *connection)
+{
+    int unread = 0;
+    return ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+/* Where the end of the stream comes together with the bytes before it, libmicrohttpd reads those, waits for
+ * the next edge, and there is none: the connection would stay until its deadline, if it has one. */
+void http_connection_end_half_closed(http_server_t *server)
+{
+    http_connection_t *connection;
+    LIST_FOREACH(connection, &server->half_closed, half_closed)
+    {
+        if (connection->is_shut || is_answering(connection) || has_unread(connection))
+            continue;
+        connection->is_shut = true;
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+}
+
+/* --- beginning and end --- */
+
+/* NULL without memory: then the first request is refused, which closes the connection. */
+static http_connection_t *open_connection(http_server_t *self, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    http_connection_t *connection = info ? calloc(1, sizeof *connection) : NULL;
+    if (!connection)
+        return NULL;
+    connection->server = self;
+    connection->fd = info->connect_fd;
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = connection};
+    if (epoll_ctl(self->events_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
+        free(connection);
+        return NULL;
+    }
+    self->stats.connections++;
+    http_connection_admit(connection);
+    http_connection_receive(connection);
+    return connection;
+}
+
+static void close_connection(http_connection_t *connection)
+{
+    http_server_t *self = connection->server;
+    /* Only where libmicrohttpd gave the connection up without ending the request. The headers are gone
+     * already. */
+    if (connection->exchange) {
+        connection->exchange->mhd = NULL;
+        http_exchange_end(connection->exchange);
+    }
+    http_connection_received(connection);
+    if (connection->is_half_closed)
+        LIST_REMOVE(connection, half_closed);
+    if (connection->is_admitted)
+        self->admitted--;
+    self->stats.connections--;
+    free(connection);
+}
+
+void http_connection_notify(void *context, struct MHD_Connection *mhd, void **slot,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    http_server_t *self = context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *slot = open_connection(self, mhd);
+        return;
+    }
+    self->slot_freed = true;
+    if (*slot)
+        close_connection(*slot);
+    *slot = NULL;
+}
