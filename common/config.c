@@ -23,6 +23,7 @@ void wg_config_destroy(wg_config_t **config)
     free(self->model.name);
     free(self->model.eos_token_ids);
     free(self->ranks.master_ip);
+    free(self->coordinator.state_file);
     free(self->ranks.master_ports);
     free(self->log_level);
     free(self);

@@ -110,7 +110,8 @@ static void on_report(void *context, const wire_outputs_t *report)
     coordinator_t *self = context;
     self->reports++;
     if (report->has_stats) {
-        load_board_report(self->loads, report->engine_index, &report->stats, zclock_mono());
+        bool fresh = load_board_report(self->loads, report->engine_index, &report->stats, zclock_mono());
+        self->stale_reports += !fresh;
         publisher_loads_changed(self->publisher);
     }
     if (self->waves)
@@ -230,7 +231,7 @@ wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_
     self->loop = loop;
     self->waiting_timer = -1;
     self->faults = faults_new();
-    self->loads = load_board_new(config->ranks.count);
+    self->loads = load_board_new(config->ranks.count, config->ranks.lockstep);
     self->all_ranks = malloc(config->ranks.count * sizeof *self->all_ranks);
     for (uint32_t rank = 0; self->all_ranks && rank < config->ranks.count; rank++)
         self->all_ranks[rank] = rank;

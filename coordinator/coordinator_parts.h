@@ -33,6 +33,7 @@ struct coordinator {
     http_server_t *http;
     int waiting_timer;
     uint64_t reports;
+    uint64_t stale_reports;
 };
 
 #endif

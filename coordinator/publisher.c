@@ -40,8 +40,7 @@ static int on_timer(zloop_t *loop, int timer, void *context)
         return 0; /* ended in this turn by another timer: zloop runs it all the same */
     self->timer = -1;
     if (load_board_due_ms(self->loads, now_ms) == 0) {
-        publish(self, load_board_loads(self->loads));
-        load_board_published(self->loads, now_ms);
+        publish(self, load_board_publish(self->loads, now_ms));
     }
     arm(self);
     return 0;

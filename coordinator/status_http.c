@@ -101,10 +101,11 @@ static void on_status(void *context, http_exchange_t *exchange)
     write_frontends(self, &body, now_ms);
     write_waves(self, &body);
     text_buffer_format(&body,
-                       ",\"counters\":{\"reports\":%llu,\"publishes\":%llu,\"engine_subscriptions\":%llu},"
+                       ",\"counters\":{\"reports\":%llu,\"stale_reports\":%llu,\"publishes\":%llu,\"engine_"
+                       "subscriptions\":%llu},"
                        "\"faults\":",
-                       (unsigned long long)self->reports, (unsigned long long)published.publishes,
-                       (unsigned long long)subscriptions);
+                       (unsigned long long)self->reports, (unsigned long long)self->stale_reports,
+                       (unsigned long long)published.publishes, (unsigned long long)subscriptions);
     faults_json(self->faults, &body);
     text_buffer_text(&body, "}\n");
     status_json_respond(exchange, 200, &body);

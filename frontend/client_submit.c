@@ -257,6 +257,9 @@ wg_status_t client_ready(const client_t *client, wg_error_t *error)
         size_t limit = (size_t)client->config->limits.max_in_flight;
         if (client_in_flight(client) >= limit)
             return WG_FAIL(error, OVERLOADED, limit);
+        if (client->lockstep && !lockstep_would_send(client->lockstep, client_in_flight(client)))
+            return WG_FAIL(error, CONTROL_CLOSED,
+                           "the coordinator is silent, so nobody would wake the lockstep group");
         return check_group(client, error);
     }
     describe_ranks(client, text, sizeof text, -1);

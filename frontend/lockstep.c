@@ -87,6 +87,12 @@ static void wake_all(lockstep_t *self)
     msgpack_sbuffer_destroy(&payload);
 }
 
+bool lockstep_would_send(const lockstep_t *lockstep, size_t in_flight)
+{
+    wave_view_t copy = lockstep->view;
+    return wave_view_on_request(&copy, reaches_all(lockstep), in_flight) != WAVE_VIEW_REFUSE;
+}
+
 wg_status_t lockstep_before_add(lockstep_t *lockstep, size_t in_flight, wave_view_step_t *step,
                                 wave_view_t *undo, wg_error_t *error)
 {

@@ -25,6 +25,9 @@ int64_t lockstep_missing_rank(const lockstep_t *lockstep);
 const wave_view_t *lockstep_view(const lockstep_t *lockstep);
 void lockstep_on_publish(lockstep_t *lockstep, int64_t wave, bool running);
 
+/* Would lockstep_before_add let a request through now? */
+bool lockstep_would_send(const lockstep_t *lockstep, size_t in_flight);
+
 /* Before an ADD. WG_E_CONTROL_CLOSED where nobody would wake the group for it. *undo is for lockstep_not_sent. */
 WG_MUST_CHECK wg_status_t lockstep_before_add(lockstep_t *lockstep, size_t in_flight, wave_view_step_t *step,
                                               wave_view_t *undo, wg_error_t *error);

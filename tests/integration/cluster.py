@@ -308,6 +308,7 @@ class Cluster:
             "coordinator = {",
             *[f'  {name} = "{address}";' for name, address in coordinator.items()],
             '  http = "127.0.0.1:0";',
+            f'  state_file = "{self.folder}/wave";' if lockstep else "",
             "};",
             "frontends = (",
             ",\n".join(frontends),
