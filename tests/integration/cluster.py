@@ -226,7 +226,7 @@ class Cluster:
             self.wait_status(
                 name, lambda status: set(rank_states(status).values()) == {"ready"}, "every rank ready"
             )
-            assert client.get(self.port(name), "/readyz").status == 200
+            wait_until(lambda: client.get(self.port(name), "/readyz").status == 200, f"readiness of {name}")
         return self
 
     def wait_idle(self, *names: str) -> None:
