@@ -5,53 +5,52 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_beyond_64_bits(const json_t *value)
+/* As a real, 2^63 - 1 is 2^63: at the edge nothing is certain. */
+static bool is_suspect(const json_t *value, bool edge)
 {
     if (json_is_array(value)) {
         for (size_t i = 0; i < json_array_size(value); i++) {
-            double element = json_real_value(json_array_get(value, i));
-            if (element >= 0x1p63 || element <= -0x1p63)
+            const json_t *element = json_array_get(value, i);
+            if (!json_is_array(element) && is_suspect(element, edge))
                 return true;
         }
         return false;
     }
     double number = json_real_value(value);
-    return number >= 0x1p63 || number <= -0x1p63;
+    return edge ? number >= 0x1p63 || number <= -0x1p63 : number > 0x1p63 || number < -0x1p63;
 }
 
-/* The first member, or member of a member, with such a number. False where there is none. */
-static bool find_overflow(json_t *root, char path[LOG_TEXT_SIZE])
+/* How many members, or members of members, are suspect; path: the first. */
+static size_t find_suspects(json_t *root, bool edge, char path[LOG_TEXT_SIZE])
 {
+    size_t count = 0;
     const char *key;
     const char *inner_key;
     json_t *value;
     json_t *inner;
     json_object_foreach(root, key, value)
     {
-        if (is_beyond_64_bits(value)) {
+        if (is_suspect(value, edge) && count++ == 0)
             log_text(path, key, strlen(key));
-            return true;
-        }
         json_object_foreach(value, inner_key, inner)
         {
             char both[LOG_TEXT_SIZE / 2];
-            if (!is_beyond_64_bits(inner))
+            if (!is_suspect(inner, edge) || count++ > 0)
                 continue;
             snprintf(both, sizeof both, "%.30s.%.30s", key, inner_key);
             log_text(path, both, strlen(both));
-            return true;
         }
     }
-    return false;
+    return count;
 }
 
 /* jansson refuses a whole body for one integer beyond 64 bits, without saying where it stood. Read as reals,
- * the members tell. */
+ * the members tell, unless several are at the edge. */
 static wg_status_t name_overflow(const char *text, size_t size, wg_error_t *error)
 {
     char path[LOG_TEXT_SIZE];
     json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, NULL);
-    bool found = find_overflow(root, path);
+    bool found = find_suspects(root, false, path) > 0 || find_suspects(root, true, path) == 1;
     json_decref(root);
     return wg_invalid_field(error, found ? path : "body", "a number is out of range; integers have 64 bits");
 }

@@ -51,7 +51,8 @@ static inline char *config_replaced(const char *text, const char *old, const cha
     return out;
 }
 
-static inline wg_status_t config_load_bytes(wg_config_t **out, const void *bytes, size_t size, wg_error_t *error)
+static inline wg_status_t config_load_bytes(wg_config_t **out, const void *bytes, size_t size,
+                                            wg_error_t *error)
 {
     char path[] = "/tmp/wavegate-config-XXXXXX";
     int file = mkstemp(path);

@@ -64,9 +64,9 @@ static void the_wave_sockets_may_be_absent_together(void **state)
 {
     (void)state;
     wg_config_t *config = config_of_replaced("  engine_publish = \"tcp://127.0.0.1:29551\";\n"
-                                          "  engine_output = \"tcp://127.0.0.1:29552\";\n"
-                                          "  frontend_publish = \"tcp://127.0.0.1:29553\";\n",
-                                          "");
+                                             "  engine_output = \"tcp://127.0.0.1:29552\";\n"
+                                             "  frontend_publish = \"tcp://127.0.0.1:29553\";\n",
+                                             "");
     assert_string_equal(config->coordinator.engine_publish.address, "");
     assert_string_equal(config->coordinator.engine_publish.bind, "");
     assert_string_equal(config->coordinator.frontend_publish.address, "");
@@ -89,7 +89,7 @@ static void an_integer_may_be_a_long_one(void **state)
 {
     (void)state;
     wg_config_t *config = config_of_replaced("vocab_size = 32000; eos_token_ids = [ 2, 7 ]",
-                                          "vocab_size = 32000L; eos_token_ids = ( 2L, 0x7 )");
+                                             "vocab_size = 32000L; eos_token_ids = ( 2L, 0x7 )");
     assert_int_equal(config->model.vocab_size, 32000);
     assert_int_equal(config->model.eos_token_ids[0], 2);
     assert_int_equal(config->model.eos_token_ids[1], 7);

@@ -163,8 +163,6 @@ static void headers_beyond_the_pool_are_431(void **state)
     text_buffer_free(&request);
 }
 
-#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

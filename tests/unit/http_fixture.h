@@ -116,6 +116,15 @@ static inline void answer_later(void *context, http_exchange_t *exchange)
     keep(context, exchange);
 }
 
+static inline int on_answer_time(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    fixture_t *f = context;
+    http_respond(f->exchange, 200, &plain_text, 1, "late", 4);
+    return 0;
+}
+
 static inline void answer_stream(void *context, http_exchange_t *exchange)
 {
     keep(context, exchange);
@@ -123,9 +132,10 @@ static inline void answer_stream(void *context, http_exchange_t *exchange)
 }
 
 static const http_route_t routes[] = {
-    {"GET", "/whole", answer_whole},    {"POST", "/echo", answer_echo},   {"GET", "/error", answer_error},
-    {"GET", "/later", answer_later},    {"POST", "/later", answer_later}, {"GET", "/stream", answer_stream},
-    {"POST", "/stream", answer_stream},
+    {"GET", "/whole", answer_whole, false},    {"POST", "/echo", answer_echo, false},
+    {"GET", "/error", answer_error, false},    {"GET", "/later", answer_later, false},
+    {"POST", "/later", answer_later, false},   {"GET", "/stream", answer_stream, false},
+    {"POST", "/stream", answer_stream, false}, {"GET", "/probe", answer_whole, true},
 };
 
 static inline void start_server(fixture_t *f, http_server_options_t options)
@@ -231,6 +241,30 @@ static inline void client_reset(client_t *c)
     client_close(c);
 }
 
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+#define OLD_GET(path) "GET " path " HTTP/1.0\r\n\r\n"
+
+/* Connects with a request whose handler keeps the exchange, and lets it come to that. */
+static inline client_t open_stream(fixture_t *f, const char *request)
+{
+    unsigned before = f->handled;
+    client_t c = client_send_first(f, request);
+    UNTIL(f, f->handled == before + 1);
+    return c;
+}
+
+typedef enum { FIN, RST, HALF_CLOSE, HOWS } how_t;
+
+static inline void leave(client_t *c, how_t how)
+{
+    if (how == FIN)
+        client_close(c);
+    else if (how == RST)
+        client_reset(c);
+    else
+        shutdown(c->fd, SHUT_WR);
+}
+
 /* --- what was received --- */
 
 typedef struct {
@@ -326,5 +360,8 @@ static inline void assert_error(response_t *r, int status, const char *code)
     assert_memory_equal(r->body.data + r->body.size - strlen(wanted), wanted, strlen(wanted));
     text_buffer_free(&r->body);
 }
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITHOUT_SERVER(test) cmocka_unit_test_setup_teardown(test, setup_without_server, teardown)
 
 #endif

@@ -1,8 +1,6 @@
-/* The server's whole answers and its life. Bodies and refusals: http_body_test.c. Streams, and clients that
- * leave: http_stream_test.c. */
+/* The server's whole answers and its life. Bodies and refusals: http_body_test.c. Streams:
+ * http_stream_test.c. Clients that leave: http_leave_test.c. Limits: http_limit_test.c. */
 #include "tests/unit/http_fixture.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 
 static response_t ask(fixture_t *f, const char *request)
 {
@@ -201,15 +199,6 @@ static void the_stream_of_a_head_has_no_body_either(void **state)
 
 /* --- the server's life --- */
 
-static int on_answer_time(zloop_t *loop, int timer, void *context)
-{
-    (void)loop;
-    (void)timer;
-    fixture_t *f = context;
-    http_respond(f->exchange, 200, &plain_text, 1, "late", 4);
-    return 0;
-}
-
 static void an_answer_may_come_later_from_a_timer(void **state)
 {
     fixture_t *f = *state;
@@ -260,51 +249,6 @@ static void an_idle_server_does_not_run(void **state)
     client_close(&waiting);
     client_close(&streaming);
     UNTIL(f, f->gone == 2);
-}
-
-static void a_request_that_does_not_arrive_is_given_up(void **state)
-{
-    fixture_t *f = *state;
-    start_server(f, (http_server_options_t){.idle_timeout_ms = 20});
-    static const char *const beginnings[] = {
-        "GET /who", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"};
-    for (size_t i = 0; i < 2; i++) {
-        client_t c = client_send_first(f, beginnings[i]);
-        client_watch(&c);
-        UNTIL(f, c.closed);
-        client_close(&c);
-    }
-    UNTIL(f, stats(f).connections == 0);
-}
-
-static void an_answer_in_the_making_is_not_idle(void **state)
-{
-    fixture_t *f = *state;
-    start_server(f, (http_server_options_t){.idle_timeout_ms = 20});
-    client_t c = client_send_first(f, GET("/later"));
-    client_watch(&c);
-    UNTIL(f, f->handled == 1);
-    zloop_timer(f->loop, 60, 1, on_answer_time, f);
-    response_t r = client_response(&c, false);
-    assert_body(&r, "late", 4);
-    client_close(&c);
-}
-
-static void at_the_limit_the_next_connection_waits_for_a_free_place(void **state)
-{
-    fixture_t *f = *state;
-    start_server(f, (http_server_options_t){.max_connections = 1});
-    client_t first = client_send_first(f, GET("/later"));
-    UNTIL(f, f->handled == 1);
-    client_t second = client_send_first(f, GET("/whole"));
-    client_watch(&second);
-    run_loop(f, 5);
-    assert_int_equal(stats(f).connections, 1);
-    client_close(&first);
-    response_t r = client_response(&second, false);
-    assert_body(&r, "hello\n", 6);
-    client_close(&second);
-    assert_int_equal(f->gone, 1);
 }
 
 static void a_closed_listener_lets_connections_go_on(void **state)
@@ -393,9 +337,6 @@ static void an_ipv6_listener_leaves_the_ipv4_port_free(void **state)
     client_close(&c);
 }
 
-#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define WITHOUT_SERVER(test) cmocka_unit_test_setup_teardown(test, setup_without_server, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,9 +356,6 @@ int main(void)
         WITH_SERVER(an_answer_may_come_later_from_a_timer),
         WITH_SERVER(a_thousand_requests_leave_nothing_behind),
         WITH_SERVER(an_idle_server_does_not_run),
-        WITHOUT_SERVER(a_request_that_does_not_arrive_is_given_up),
-        WITHOUT_SERVER(an_answer_in_the_making_is_not_idle),
-        WITHOUT_SERVER(at_the_limit_the_next_connection_waits_for_a_free_place),
         WITH_SERVER(a_closed_listener_lets_connections_go_on),
         WITH_SERVER(a_taken_port_is_named_with_the_reason),
         WITH_SERVER(an_address_that_is_not_ours_is_named_with_the_reason),

@@ -1,0 +1,103 @@
+/* generate_body_fixture.h: for the tests of the request body: a model, and how a body must be taken or
+ * refused. Bodies are written with single quotes (json_text.h). */
+#ifndef WG_TESTS_GENERATE_BODY_FIXTURE_H
+#define WG_TESTS_GENERATE_BODY_FIXTURE_H
+
+#include "frontend/generate_body.h"
+#include "tests/unit/json_text.h"
+
+#include <stdio.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+#define SAMPLING(members) "{'token_ids':[1],'sampling_params':{" members "}}"
+#define BODY(members) "{'token_ids':[1]," members "}"
+
+static inline const wg_config_t *model(void)
+{
+    static char name[] = "demo";
+    static int64_t eos[] = {2, 7};
+    static const wg_config_t config = {
+        .model = {.name = name, .vocab_size = 32000, .eos_token_ids = eos, .eos_count = 2}};
+    return &config;
+}
+
+/* Neither its vocabulary nor its EOS ids are known. */
+static inline const wg_config_t *unknown_model(void)
+{
+    static char name[] = "demo";
+    static const wg_config_t config = {.model = {.name = name}};
+    return &config;
+}
+
+/* The caller frees the body. */
+static inline generate_body_t taken_by(const wg_config_t *config, const char *json)
+{
+    generate_body_t body;
+    wg_error_t error;
+    char *text = json_text(json);
+    if (generate_body_parse(&body, config, text, strlen(json), &error) != WG_OK)
+        fail_msg("refused: %s: %s", json, error.message);
+    free(text); /* nothing in the body points into it */
+    return body;
+}
+
+static inline generate_body_t taken(const char *json)
+{
+    return taken_by(model(), json);
+}
+
+/* A body, what it must be refused for, and a part of what is said. */
+typedef struct {
+    const char *json;
+    wg_status_t status;
+    const char *param;
+    const char *message;
+} bad_body_t;
+
+static inline void assert_printable(const char *text)
+{
+    for (; *text; text++)
+        assert_in_range((unsigned char)*text, 0x20, 0x7e);
+}
+
+static inline void assert_refused_bytes(const wg_config_t *config, const char *text, size_t size,
+                                        const bad_body_t *bad)
+{
+    generate_body_t body;
+    wg_error_t error = {0};
+    wg_status_t status = generate_body_parse(&body, config, text, size, &error);
+    if (status != bad->status || strcmp(error.param, bad->param) != 0 || !strstr(error.message, bad->message))
+        fail_msg("%.200s\nsaid: %s, param `%s`: %s\nexpected: %s, param `%s`: %s", bad->json,
+                 wg_status_name(status), error.param, status == WG_OK ? "" : error.message,
+                 wg_status_name(bad->status), bad->param, bad->message);
+    assert_int_equal(error.status, status);
+    assert_printable(error.message);
+    assert_printable(error.param);
+    generate_body_free(&body); /* it always can be freed */
+}
+
+static inline void assert_refused_by(const wg_config_t *config, const bad_body_t *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *text = json_text(rows[i].json);
+        assert_refused_bytes(config, text, strlen(rows[i].json), &rows[i]);
+        free(text);
+    }
+}
+
+#define ASSERT_REFUSED(...)                                                                                  \
+    do {                                                                                                     \
+        static const bad_body_t rows[] = {__VA_ARGS__};                                                      \
+        assert_refused_by(model(), rows, COUNT_OF(rows));                                                    \
+    } while (0)
+
+#define INVALID(json, param, message)                                                                        \
+    {                                                                                                        \
+        json, WG_E_INVALID_REQUEST, param, message                                                           \
+    }
+#define UNSUPPORTED(json, param, message)                                                                    \
+    {                                                                                                        \
+        json, WG_E_UNSUPPORTED_FIELD, param, message                                                         \
+    }
+
+#endif

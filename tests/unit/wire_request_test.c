@@ -1,0 +1,343 @@
+/* ADD, ABORT and the others, byte for byte as msgspec would encode them. */
+#include "common/wire_request.h"
+
+#include "tests/unit/golden/client_vectors.h"
+#include "tests/unit/wire_frame.h"
+
+#define TEXT(literal) ((wire_text_t){literal, sizeof(literal) - 1})
+
+static void assert_frame(msgpack_sbuffer *buffer, const void *expected, size_t size)
+{
+    frame_t frame = frame_of_buffer(buffer);
+    assert_int_equal(frame.size, size);
+    assert_memory_equal(frame.data, expected, size);
+    frame_free(&frame);
+}
+
+static void assert_add(const wire_add_t *add, const void *expected, size_t size)
+{
+    msgpack_sbuffer buffer;
+    wg_error_t error;
+    msgpack_sbuffer_init(&buffer);
+    assert_int_equal(wire_add_encode(&buffer, add, &error), WG_OK);
+    assert_frame(&buffer, expected, size);
+}
+
+static wire_add_t add_of(const uint32_t *prompt, size_t count)
+{
+    wire_add_t add = {
+        .request_id = TEXT("req-1-0000abcd"),
+        .external_req_id = TEXT("req-1"),
+        .prompt_token_ids = prompt,
+        .prompt_count = count,
+        .arrival_time = 1750000000.25,
+        .data_parallel_rank = -1,
+        .client_index = 1,
+    };
+    wire_sampling_defaults(&add.sampling);
+    return add;
+}
+
+static void test_the_smallest_add(void **state)
+{
+    (void)state;
+    static const uint32_t prompt[] = {1, 2, 3};
+    wire_add_t add = add_of(prompt, COUNT_OF(prompt));
+    assert_add(&add, golden_add_minimal, sizeof golden_add_minimal);
+}
+
+static void test_an_add_with_every_field(void **state)
+{
+    (void)state;
+    static const uint32_t prompt[] = {0, 127, 128, 255, 256, 31999};
+    static const int64_t stops[] = {5, 31999, 2};
+    wire_add_t add = add_of(prompt, COUNT_OF(prompt));
+    add.request_id = TEXT("ünïcode-00c0ffee");
+    add.external_req_id = TEXT("ünïcode");
+    add.cache_salt = TEXT("tenant-7");
+    add.data_parallel_rank = 3;
+    add.client_index = 2;
+    add.priority = -1;
+    add.sampling = (wire_sampling_t){
+        .presence_penalty = -1.5,
+        .frequency_penalty = 2.0,
+        .repetition_penalty = 1.25,
+        .temperature = 0.5,
+        .top_p = 0.875,
+        .min_p = 0.0625,
+        .top_k = 40,
+        .has_seed = true,
+        .seed = 1234,
+        .max_tokens = 300,
+        .min_tokens = 3,
+        .ignore_eos = true,
+        .all_stop_token_ids = stops,
+        .all_stop_count = 3,
+        .stop_count = 2,
+        .eos_token_id = 2,
+    };
+    assert_add(&add, golden_add_all_fields, sizeof golden_add_all_fields);
+}
+
+static void test_large_numbers_take_the_width_that_they_need(void **state)
+{
+    (void)state;
+    static const uint32_t prompt[] = {0xffff, 0x10000, 0x7fffffff};
+    wire_add_t add = add_of(prompt, COUNT_OF(prompt));
+    add.request_id = TEXT("b-ffffffff");
+    add.external_req_id = TEXT("b");
+    add.client_index = 65535;
+    add.current_wave = (int64_t)1 << 40;
+    add.priority = INT64_MIN;
+    add.data_parallel_rank = 65535;
+    add.sampling.has_seed = true;
+    add.sampling.seed = INT64_MIN;
+    add.sampling.max_tokens = (int64_t)1 << 31;
+    add.sampling.min_tokens = 1 << 16;
+    assert_add(&add, golden_add_big_ints, sizeof golden_add_big_ints);
+
+    static const uint32_t one[] = {1};
+    add = add_of(one, 1);
+    add.request_id = TEXT("b-ffffffff");
+    add.external_req_id = TEXT("b");
+    add.priority = INT64_MAX;
+    add.sampling.has_seed = true;
+    add.sampling.seed = INT64_MAX;
+    add.sampling.max_tokens = 1;
+    assert_add(&add, golden_add_big_ints_positive, sizeof golden_add_big_ints_positive);
+}
+
+/* --- one field at a time --- */
+
+static const uint32_t seven[] = {7};
+
+static void assert_sampling(const wire_sampling_t *sampling, const char *json)
+{
+    char text[512];
+    wire_add_t add = add_of(seven, 1);
+    add.sampling = *sampling;
+    snprintf(text, sizeof text,
+             "['req-1-0000abcd',[7],null,%s,null,1750000000.25,null,null,null,null,null,1,0,0,null,false,"
+             "'req-1']",
+             json);
+    frame_t expected = frame_of_json(text);
+    assert_add(&add, expected.data, expected.size);
+    frame_free(&expected);
+}
+
+static void test_a_sampling_parameter_is_sent_where_it_is_not_the_default(void **state)
+{
+    (void)state;
+#define SAMPLING(json, ...)                                                                                  \
+    {                                                                                                        \
+        json,                                                                                                \
+        {                                                                                                    \
+            .repetition_penalty = 1.0, .temperature = 1.0, .top_p = 1.0, __VA_ARGS__                         \
+        }                                                                                                    \
+    }
+#define EOS_NONE .eos_token_id = WIRE_NO_TOKEN, .max_tokens = 16
+    static const struct {
+        const char *json;
+        wire_sampling_t sampling;
+    } rows[] = {
+        SAMPLING("{'max_tokens':16}", EOS_NONE),
+        SAMPLING("{'presence_penalty':-2.0,'max_tokens':16}", .presence_penalty = -2.0, EOS_NONE),
+        SAMPLING("{'frequency_penalty':0.001,'max_tokens':16}", .frequency_penalty = 0.001, EOS_NONE),
+        SAMPLING("{'top_k':-1,'max_tokens':16}", .top_k = -1, EOS_NONE),
+        SAMPLING("{'min_p':1.0,'max_tokens':16}", .min_p = 1.0, EOS_NONE),
+        SAMPLING("{'seed':0,'max_tokens':16}", .has_seed = true, EOS_NONE),
+        SAMPLING("{'max_tokens':16}", .seed = 9, EOS_NONE), /* has_seed decides */
+        SAMPLING("{'ignore_eos':true,'max_tokens':16}", .ignore_eos = true, EOS_NONE),
+        SAMPLING("{'max_tokens':16,'min_tokens':16}", .min_tokens = 16, EOS_NONE),
+        SAMPLING("{'max_tokens':1,'_eos_token_id':0}", .max_tokens = 1, .eos_token_id = 0),
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_sampling(&rows[i].sampling, rows[i].json);
+}
+
+static void test_floats_differ_from_their_default_by_any_amount(void **state)
+{
+    (void)state;
+    wire_sampling_t sampling;
+    wire_sampling_defaults(&sampling);
+    sampling.temperature = 0.0;
+    assert_sampling(&sampling, "{'temperature':0.0,'max_tokens':16}");
+    sampling.temperature = 1.0000000000000002;
+    assert_sampling(&sampling, "{'temperature':1.0000000000000002,'max_tokens':16}");
+    sampling.temperature = 1.0;
+    sampling.top_p = 0.99999999999999989;
+    assert_sampling(&sampling, "{'top_p':0.99999999999999989,'max_tokens':16}");
+    sampling.top_p = 1.0;
+    sampling.repetition_penalty = 2.0; /* never as an int, although it is whole */
+    assert_sampling(&sampling, "{'repetition_penalty':2.0,'max_tokens':16}");
+    sampling.repetition_penalty = 1.0;
+    sampling.presence_penalty = -0.0; /* is the default */
+    assert_sampling(&sampling, "{'max_tokens':16}");
+}
+
+static void test_stop_ids_are_sent_to_stop_and_to_be_masked(void **state)
+{
+    (void)state;
+    static const int64_t stops[] = {9, 65536, 2};
+    wire_sampling_t sampling;
+    wire_sampling_defaults(&sampling);
+    sampling.all_stop_token_ids = stops;
+    sampling.all_stop_count = 3;
+    sampling.eos_token_id = 2;
+    assert_sampling(&sampling, "{'max_tokens':16,'_eos_token_id':2,'_all_stop_token_ids':[9,65536,2]}");
+    sampling.stop_count = 2;
+    assert_sampling(&sampling, "{'stop_token_ids':[9,65536],'max_tokens':16,'_eos_token_id':2,"
+                               "'_all_stop_token_ids':[9,65536,2]}");
+    sampling.all_stop_count = 0;
+    sampling.stop_count = 0;
+    assert_sampling(&sampling, "{'max_tokens':16,'_eos_token_id':2}");
+}
+
+static void test_the_defaults_are_those_of_the_engine(void **state)
+{
+    (void)state;
+    wire_sampling_t out;
+    memset(&out, 0xff, sizeof out);
+    wire_sampling_defaults(&out);
+    assert_int_equal(out.max_tokens, 16);
+    assert_int_equal(out.min_tokens, 0);
+    assert_int_equal(out.top_k, 0);
+    assert_int_equal(out.eos_token_id, WIRE_NO_TOKEN);
+    assert_int_equal(out.all_stop_count, 0);
+    assert_int_equal(out.stop_count, 0);
+    assert_false(out.has_seed || out.ignore_eos);
+}
+
+static void test_a_text_that_is_not_given_is_nil_and_an_empty_one_is_empty(void **state)
+{
+    (void)state;
+    wire_add_t add = add_of(seven, 1);
+    add.external_req_id = (wire_text_t){NULL, 0};
+    add.cache_salt = (wire_text_t){"", 0};
+    add.data_parallel_rank = 0;
+    frame_t expected =
+        frame_of_json("['req-1-0000abcd',[7],null,{'max_tokens':16},null,1750000000.25,null,'',"
+                      "0,null,null,1,0,0,null,false,null]");
+    assert_add(&add, expected.data, expected.size);
+    frame_free(&expected);
+}
+
+static void test_a_prompt_may_be_empty_or_long(void **state)
+{
+    (void)state;
+    enum { LONG = 100000 };
+    uint32_t *prompt = calloc(LONG, sizeof *prompt);
+    assert_non_null(prompt);
+    for (uint32_t i = 0; i < LONG; i++)
+        prompt[i] = i;
+    for (size_t count = 0; count <= LONG; count += LONG) {
+        msgpack_sbuffer buffer;
+        wire_reader_t reader;
+        uint32_t fields = 0;
+        uint32_t tokens = 0;
+        int64_t token = -1;
+        wire_add_t add = add_of(prompt, count);
+        msgpack_sbuffer_init(&buffer);
+        assert_int_equal(wire_add_encode(&buffer, &add, NULL), WG_OK);
+        wire_reader_init(&reader, buffer.data, buffer.size);
+        assert_true(wire_reader_array(&reader, &fields) && wire_reader_skip(&reader));
+        assert_true(wire_reader_array(&reader, &tokens));
+        assert_int_equal(tokens, count);
+        for (uint32_t i = 0; i < tokens; i++)
+            assert_true(wire_reader_int(&reader, &token) && token == i);
+        for (uint32_t i = 2; i < fields; i++)
+            assert_true(wire_reader_skip(&reader));
+        assert_int_equal(fields, 17);
+        assert_int_equal(wire_reader_finish(&reader, "ADD", NULL), WG_OK);
+        msgpack_sbuffer_destroy(&buffer);
+    }
+    free(prompt);
+}
+
+/* --- ABORT --- */
+
+static void test_an_abort_names_its_requests(void **state)
+{
+    (void)state;
+    static const wire_text_t ids[] = {{"req-1-0000abcd", 14}, {"ünïcode-00c0ffee", 18}};
+    msgpack_sbuffer buffer;
+    msgpack_sbuffer_init(&buffer);
+    assert_int_equal(wire_abort_encode(&buffer, ids, COUNT_OF(ids), NULL), WG_OK);
+    assert_frame(&buffer, golden_abort, sizeof golden_abort);
+}
+
+/* Never nil, which would abort everything. */
+static void test_an_abort_of_nothing_is_an_empty_array(void **state)
+{
+    (void)state;
+    msgpack_sbuffer buffer;
+    msgpack_sbuffer_init(&buffer);
+    assert_int_equal(wire_abort_encode(&buffer, NULL, 0, NULL), WG_OK);
+    assert_frame(&buffer, golden_abort_empty, sizeof golden_abort_empty);
+}
+
+/* --- START_DP_WAVE and UTILITY --- */
+
+static void test_a_wake_excludes_nobody(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t wave;
+        const char *json;
+    } rows[] = {{0, "[0,null]"}, {4, "[4,null]"}, {INT64_MAX, "[9223372036854775807,null]"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        msgpack_sbuffer buffer;
+        frame_t expected = frame_of_json(rows[i].json);
+        msgpack_sbuffer_init(&buffer);
+        assert_int_equal(wire_start_encode(&buffer, rows[i].wave, NULL), WG_OK);
+        assert_frame(&buffer, expected.data, expected.size);
+        frame_free(&expected);
+    }
+}
+
+static void test_a_utility_call_has_no_arguments(void **state)
+{
+    (void)state;
+    msgpack_sbuffer buffer;
+    frame_t expected = frame_of_json("[65535,9223372036854775807,'is_scheduler_paused',[]]");
+    msgpack_sbuffer_init(&buffer);
+    assert_int_equal(wire_utility_encode(&buffer, 65535, INT64_MAX, "is_scheduler_paused", NULL), WG_OK);
+    assert_frame(&buffer, expected.data, expected.size);
+    frame_free(&expected);
+}
+
+static void test_encoding_appends(void **state)
+{
+    (void)state;
+    static const wire_text_t ids[] = {{"a", 1}};
+    msgpack_sbuffer buffer;
+    msgpack_sbuffer_init(&buffer);
+    assert_int_equal(wire_abort_encode(&buffer, ids, 1, NULL), WG_OK);
+    assert_int_equal(wire_abort_encode(&buffer, ids, 1, NULL), WG_OK);
+    assert_frame(&buffer,
+                 "\x91\xa1"
+                 "a\x91\xa1"
+                 "a",
+                 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_smallest_add),
+        cmocka_unit_test(test_an_add_with_every_field),
+        cmocka_unit_test(test_large_numbers_take_the_width_that_they_need),
+        cmocka_unit_test(test_a_sampling_parameter_is_sent_where_it_is_not_the_default),
+        cmocka_unit_test(test_floats_differ_from_their_default_by_any_amount),
+        cmocka_unit_test(test_stop_ids_are_sent_to_stop_and_to_be_masked),
+        cmocka_unit_test(test_the_defaults_are_those_of_the_engine),
+        cmocka_unit_test(test_a_text_that_is_not_given_is_nil_and_an_empty_one_is_empty),
+        cmocka_unit_test(test_a_prompt_may_be_empty_or_long),
+        cmocka_unit_test(test_an_abort_names_its_requests),
+        cmocka_unit_test(test_an_abort_of_nothing_is_an_empty_array),
+        cmocka_unit_test(test_a_wake_excludes_nobody),
+        cmocka_unit_test(test_a_utility_call_has_no_arguments),
+        cmocka_unit_test(test_encoding_appends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
