@@ -105,6 +105,16 @@ wg_status_t engine_link_send(engine_link_t *link, uint32_t rank, wire_request_ty
     return WG_FAIL(error, DISPATCHER_CLOSED, rank, "it is not connected");
 }
 
+static int on_settle_timer(zloop_t *loop, int timer, void *context);
+
+/* A sweep now, and one when libzmq has told the ROUTER, too. */
+static void sweep_soon(engine_link_t *self)
+{
+    turn_schedule(self->sweep_turn);
+    if (self->settle_timer == -1)
+        self->settle_timer = zloop_timer(self->loop, SETTLE_MS, 1, on_settle_timer, self);
+}
+
 /* --- what comes in --- */
 
 static void refuse_registration(engine_link_t *self, wire_bytes_t id, const char *why)
@@ -129,6 +139,7 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->registered = false;
     route->lost_now = false;
     route->output_cut = false;
+    route->output_fd = 0;
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -183,11 +194,18 @@ static bool is_sentinel(const message_t *message)
            memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
 }
 
+/* An engine has one output connection. If it has another now, what was on its way over the first is lost, and
+ * we may learn of that end much later. */
 static void note_connection(engine_link_t *self, int64_t rank, int source)
 {
     route_t *route = rank >= 0 ? route_of(self, (uint32_t)rank) : NULL;
-    if (route && source > 0)
-        route->output_fd = source;
+    if (!route || source <= 0 || source == route->output_fd)
+        return;
+    if (route->output_fd > 0 && route->state == ROUTE_UP) {
+        route->output_cut = true;
+        sweep_soon(self);
+    }
+    route->output_fd = source;
 }
 
 static void on_output(void *context, const message_t *message)
@@ -291,14 +309,6 @@ static int on_settle_timer(zloop_t *loop, int timer, void *context)
     engine_link_sweep(self);
     report_cuts(self);
     return 0;
-}
-
-/* A sweep now, and one when libzmq has told the ROUTER, too. */
-static void sweep_soon(engine_link_t *self)
-{
-    turn_schedule(self->sweep_turn);
-    if (self->settle_timer == -1)
-        self->settle_timer = zloop_timer(self->loop, SETTLE_MS, 1, on_settle_timer, self);
 }
 
 static int on_input_monitor(zloop_t *loop, zsock_t *socket, void *context)

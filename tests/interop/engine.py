@@ -169,6 +169,7 @@ class Engine:
         def redial() -> None:
             assert self.init
             address = self.init.addresses.outputs[client]
+            self._sockets.outputs[client].setsockopt(zmq.LINGER, 0)
             self._sockets.outputs[client].disconnect(address)
             self._sockets.outputs[client].connect(address)
 
