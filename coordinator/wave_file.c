@@ -11,7 +11,7 @@
 
 /* One line of fixed length, readable with cat:
  * "wavegate-wave 1 <fingerprint> <wave> <running> <check>\n" */
-enum { RECORD_SIZE = 80 };
+enum { RECORD_SIZE = 80, FINGERPRINT_AT = 16, WAVE_AT = 33, RUNNING_AT = 54 };
 
 struct wave_file {
     char path[PATH_MAX];
@@ -19,13 +19,18 @@ struct wave_file {
     uint64_t fingerprint;
 };
 
+/* FNV-1a, a word at a time. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    for (unsigned shift = 0; shift < 64; shift += 8)
+        hash = (hash ^ (word >> shift & 0xff)) * 1099511628211u;
+    return hash;
+}
+
 static uint64_t check_of(uint64_t fingerprint, wave_file_state_t state)
 {
-    const uint64_t words[] = {fingerprint, (uint64_t)state.current_wave, state.running};
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < sizeof words; i++)
-        hash = (hash ^ ((const uint8_t *)words)[i]) * 1099511628211u;
-    return hash;
+    uint64_t hash = mix(14695981039346656037u, fingerprint);
+    return mix(mix(hash, (uint64_t)state.current_wave), state.running);
 }
 
 static void write_record(char record[RECORD_SIZE + 1], uint64_t fingerprint, wave_file_state_t state)
@@ -38,20 +43,21 @@ static void write_record(char record[RECORD_SIZE + 1], uint64_t fingerprint, wav
     record[RECORD_SIZE] = '\0';
 }
 
+/* Reads the numbers where they would stand. Whether the record is ours, a comparison with what we would have written tells, byte
+ * by byte, its check included. */
 static wave_file_finding_t read_record(const wave_file_t *self, wave_file_state_t *state)
 {
     char record[RECORD_SIZE + 1] = "";
     char same[RECORD_SIZE + 1];
-    uint64_t fingerprint = 0;
-    int running = 0;
     ssize_t size = pread(self->fd, record, RECORD_SIZE, 0);
     if (size == 0)
         return WAVE_FILE_MISSING;
-    if (size != RECORD_SIZE || sscanf(record, "wavegate-wave 1 %16" SCNx64 " %20" SCNd64 " %d", &fingerprint,
-                                      &state->current_wave, &running) != 3)
+    if (size != RECORD_SIZE)
         return WAVE_FILE_DAMAGED;
-    state->running = running != 0;
-    write_record(same, fingerprint, *state); /* the check, and every other byte */
+    uint64_t fingerprint = strtoull(record + FINGERPRINT_AT, NULL, 16);
+    state->current_wave = strtoll(record + WAVE_AT, NULL, 10);
+    state->running = record[RUNNING_AT] == '1';
+    write_record(same, fingerprint, *state);
     if (memcmp(record, same, RECORD_SIZE) != 0 || state->current_wave < 0)
         return WAVE_FILE_DAMAGED;
     return fingerprint == self->fingerprint ? WAVE_FILE_READ : WAVE_FILE_FOREIGN;

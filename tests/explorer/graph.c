@@ -54,7 +54,7 @@ static uint64_t store(graph_t *graph, const uint8_t *bytes, unsigned size)
 {
     uint64_t offset = graph->size;
     if (graph->size + size + 2 > graph->capacity) {
-        graph->capacity = 2 * graph->capacity + (1 << 20);
+        graph->capacity = 2 * graph->capacity + MODEL_BYTES_MAX;
         graph->bytes = must(realloc(graph->bytes, graph->capacity));
     }
     graph->bytes[offset] = (uint8_t)size;
@@ -210,6 +210,8 @@ graph_result_t graph_explore(const model_config_t *config, uint32_t max_states, 
     graph_t graph = {.config = config, .max = max_states, .mask = 1};
     while (graph.mask < 2 * (uint64_t)max_states)
         graph.mask *= 2;
+    graph.capacity = 1 << 20;
+    graph.bytes = must(malloc(graph.capacity));
     graph.nodes = must(malloc((uint64_t)max_states * sizeof(node_t)));
     graph.table = must(calloc(graph.mask, sizeof(uint32_t)));
     graph.mask--;

@@ -63,19 +63,22 @@ static const row_t sound[] = {
      true},
 };
 
-#define WITHOUT(rule) .rules = RULES_ALL & ~(rule)
+#define WITHOUT(rule) (RULES_ALL & ~(rule))
 
 static const row_t broken[] = {
     {"rule 1 off, a frontend dies",
-     {GROUP(2, 1, 1), .frontend_deaths = 1, WITHOUT(RULE_EXCLUDE_NOBODY)},
+     {GROUP(2, 1, 1), .frontend_deaths = 1, .rules = WITHOUT(RULE_EXCLUDE_NOBODY)},
      false},
-    {"rule 2 off, a START is lost", {GROUP(2, 1, 1), .lost_starts = 1, WITHOUT(RULE_REPEAT)}, false},
-    {"rule 3 off, a frontend dies", {GROUP(2, 1, 1), .frontend_deaths = 1, WITHOUT(RULE_EVIDENCE)}, false},
+    {"rule 2 off, a START is lost", {GROUP(2, 1, 1), .lost_starts = 1, .rules = WITHOUT(RULE_REPEAT)}, false},
+    {"rule 3 off, a frontend dies",
+     {GROUP(2, 1, 1), .frontend_deaths = 1, .rules = WITHOUT(RULE_EVIDENCE)},
+     false},
     {"rule 4 off, the coordinator and a frontend die",
-     {GROUP(2, 1, 1), COORDINATOR_DIES, .frontend_deaths = 1, .first_wave = 1, WITHOUT(RULE_WRITE_AHEAD)},
+     {GROUP(2, 1, 1), COORDINATOR_DIES, .frontend_deaths = 1, .first_wave = 1,
+      .rules = WITHOUT(RULE_WRITE_AHEAD)},
      false},
     {"rule 5 off, the coordinator and a frontend die",
-     {GROUP(2, 1, 1), COORDINATOR_DIES, .frontend_deaths = 1, WITHOUT(RULE_ASSUME_RUNNING)},
+     {GROUP(2, 1, 1), COORDINATOR_DIES, .frontend_deaths = 1, .rules = WITHOUT(RULE_ASSUME_RUNNING)},
      false},
     {"all rules, no watchdog, the coordinator dies and forgets",
      {GROUP(2, 1, 1), .coordinator_deaths = 1, .unread = UINT8_MAX, ALL},

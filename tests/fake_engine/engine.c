@@ -22,6 +22,7 @@ struct engine {
     uint32_t new_requests;
     int64_t new_prompt_tokens;
     bool ended_since_step;
+    engine_hold_t hold;
 };
 
 static size_t hash_id(const void *key)
@@ -170,15 +171,33 @@ const engine_request_t *engine_abort(engine_t *engine, wire_text_t id)
     return request;
 }
 
+void engine_abort_all(engine_t *engine)
+{
+    static const engine_request_state_t states[] = {ENGINE_RUNNING, ENGINE_WAITING};
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        while (engine->lists[states[i]].first)
+            end_without_tokens(engine, engine->lists[states[i]].first, ENGINE_FINISH_ABORT);
+    }
+}
+
+void engine_hold(engine_t *engine, engine_hold_t hold)
+{
+    engine->hold = hold;
+}
+
+bool engine_unfinished(const engine_t *engine)
+{
+    return (engine->lists[ENGINE_RUNNING].count > 0 && engine->hold != ENGINE_HOLD_ALL) ||
+           (engine->lists[ENGINE_WAITING].count > 0 && engine->hold == ENGINE_HOLD_NONE);
+}
+
 bool engine_busy(const engine_t *engine)
 {
-    return zhashx_size(engine->by_id) > 0 || engine->ended_since_step;
+    return engine_unfinished(engine) || engine->ended_since_step;
 }
 
 static void schedule_waiting(engine_t *engine)
 {
-    engine->new_requests = 0;
-    engine->new_prompt_tokens = 0;
     engine_request_t *request;
     while ((request = engine->lists[ENGINE_WAITING].first) &&
            engine->lists[ENGINE_RUNNING].count < engine->options.max_num_seqs) {
@@ -227,15 +246,24 @@ static void step_request(engine_t *engine, engine_request_t *request)
         end_request(engine, request);
 }
 
-void engine_step(engine_t *engine)
+static void step_running(engine_t *engine)
 {
-    engine->ended_since_step = false;
-    schedule_waiting(engine);
     engine_request_t *next;
     for (engine_request_t *request = engine->lists[ENGINE_RUNNING].first; request; request = next) {
         next = request->next;
         step_request(engine, request);
     }
+}
+
+void engine_step(engine_t *engine)
+{
+    engine->ended_since_step = false;
+    engine->new_requests = 0;
+    engine->new_prompt_tokens = 0;
+    if (engine->hold == ENGINE_HOLD_NONE)
+        schedule_waiting(engine);
+    if (engine->hold != ENGINE_HOLD_ALL)
+        step_running(engine);
     engine->step_counter++;
 }
 

@@ -1,5 +1,5 @@
 /* engine.h: the state of one rank between its sockets: which requests wait and run, and what each step
- * gives them. Pure: no sockets, no clock; so a lockstep group's waves can be added here without them.
+ * gives them. Pure: no sockets, no clock. What a rank is in a lockstep group is lockstep.h's.
  * Owned by the loop. Tests: tests/integration
  *
  * A real engine that has just finished its last requests does one more step, with nothing scheduled. It
@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     uint32_t running;
     uint32_t waiting;
+    int64_t current_wave; /* 0, as step_counter is the engine's own, unless a lockstep rank sets both */
     uint64_t step_counter;
     double kv_cache_usage; /* 0..1 */
     uint32_t new_requests; /* scheduled for the first time in the last step, and their prompt tokens */
@@ -64,8 +65,16 @@ WG_MUST_CHECK wg_status_t engine_add(engine_t *engine, engine_request_t *request
 
 /* The request, now ended, or NULL for an id that is not here. Valid until engine_clear_outputs. */
 const engine_request_t *engine_abort(engine_t *engine, wire_text_t id);
+void engine_abort_all(engine_t *engine);
 
-/* Is there a reason for a step? */
+/* What a step leaves alone, as a paused scheduler does; such requests are no reason for a step either. */
+typedef enum { ENGINE_HOLD_NONE, ENGINE_HOLD_WAITING, ENGINE_HOLD_ALL } engine_hold_t;
+void engine_hold(engine_t *engine, engine_hold_t hold);
+
+/* Does a request wait or run that is not held? */
+bool engine_unfinished(const engine_t *engine);
+
+/* Is there a reason for a step? That, or the end of a request since the last step. */
 bool engine_busy(const engine_t *engine);
 void engine_step(engine_t *engine);
 

@@ -103,6 +103,11 @@ static bool on_optional_int(add_decoder_t *decoder)
     return wire_reader_nil(decoder->reader) || wire_reader_int(decoder->reader, &value);
 }
 
+static bool on_current_wave(add_decoder_t *decoder)
+{
+    return wire_reader_int(decoder->reader, &decoder->request->current_wave);
+}
+
 static bool on_int(add_decoder_t *decoder)
 {
     int64_t value;
@@ -169,7 +174,7 @@ static const struct {
     {"prompt_embeds", on_nil},
     {"prompt_is_token_ids", on_nil},
     {"client_index", on_client_index},
-    {"current_wave", on_int},
+    {"current_wave", on_current_wave},
     {"priority", on_int},
     {"trace_headers", on_trace_headers},
     {"resumable", on_bool},
@@ -250,9 +255,41 @@ wg_status_t engine_decode_utility(engine_call_t *out, uint32_t client_count, con
     wire_reader_text(&reader, &out->method);
     if (wire_reader_peek(&reader) != WIRE_ARRAY)
         wire_reader_fail(&reader, "the arguments are not an array");
-    wire_reader_skip(&reader);
+    wire_reader_raw(&reader, &out->args);
     out->client_index = (uint32_t)client_index;
     return wire_reader_finish(&reader, "UTILITY", error);
+}
+
+static void read_pause_mode(wire_reader_t *reader, engine_pause_mode_t *out)
+{
+    static const char *const names[] = {
+        [ENGINE_PAUSE_ABORT] = "abort", [ENGINE_PAUSE_WAIT] = "wait", [ENGINE_PAUSE_KEEP] = "keep"};
+    wire_text_t name;
+    if (!wire_reader_text(reader, &name))
+        return;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (wire_text_is(name, names[i])) {
+            *out = (engine_pause_mode_t)i;
+            return;
+        }
+    }
+    wire_reader_fail(reader, "a mode that is not abort, wait or keep");
+}
+
+wg_status_t engine_decode_pause(engine_pause_mode_t *out, wire_bytes_t args, wg_error_t *error)
+{
+    wire_reader_t reader;
+    uint32_t count = 0;
+    bool clear_cache;
+    *out = ENGINE_PAUSE_ABORT;
+    wire_reader_init(&reader, args.data, args.size);
+    if (wire_reader_array(&reader, &count) && count > 2)
+        wire_reader_fail(&reader, "more than two arguments");
+    if (count > 0)
+        read_pause_mode(&reader, out);
+    if (count > 1)
+        wire_reader_bool(&reader, &clear_cache);
+    return wire_reader_finish(&reader, "pause_scheduler", error);
 }
 
 wg_status_t engine_decode_wave(engine_wave_t *out, const void *data, size_t size, wg_error_t *error)

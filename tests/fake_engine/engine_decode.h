@@ -34,11 +34,22 @@ WG_MUST_CHECK wg_status_t engine_decode_abort(wire_text_t **ids, uint32_t *count
 typedef struct {
     uint32_t client_index;
     int64_t call_id;
-    wire_text_t method; /* points into the frame */
+    wire_text_t method; /* points into the frame, */
+    wire_bytes_t args;  /* as does this: an array of any values */
 } engine_call_t;
 
 WG_MUST_CHECK wg_status_t engine_decode_utility(engine_call_t *out, uint32_t client_count, const void *data,
                                                 size_t size, wg_error_t *error);
+
+typedef enum {
+    ENGINE_PAUSE_ABORT, /* the default */
+    ENGINE_PAUSE_WAIT,
+    ENGINE_PAUSE_KEEP,
+} engine_pause_mode_t;
+
+/* Of pause_scheduler, from the args of a call. To a real engine, too, wrong ones are no more than a failed
+ * call. */
+WG_MUST_CHECK wg_status_t engine_decode_pause(engine_pause_mode_t *out, wire_bytes_t args, wg_error_t *error);
 
 typedef struct {
     int64_t wave;

@@ -179,7 +179,7 @@ static void pack_stats(wire_pack_t *pack, const engine_stats_t *stats)
     pack_key_int(pack, "num_waiting_reqs", stats->waiting);
     pack_key_int(pack, "num_skipped_waiting_reqs", 0);
     pack_key_int(pack, "step_counter", (int64_t)stats->step_counter);
-    pack_key_int(pack, "current_wave", 0);
+    pack_key_int(pack, "current_wave", stats->current_wave);
     pack_key_float(pack, "kv_cache_usage", stats->kv_cache_usage);
     wire_pack_literal(pack, "prefix_cache_stats");
     wire_pack_map(pack, 7);
@@ -238,11 +238,13 @@ wg_status_t engine_encode_stats(msgpack_sbuffer *frame, engine_stamp_t stamp, co
     return wire_pack_finish(&pack, "EngineCoreOutputs", error);
 }
 
-static void pack_result(wire_pack_t *pack, wire_text_t method)
+static void pack_result(wire_pack_t *pack, const engine_reply_t *reply)
 {
-    if (wire_text_is(method, "is_sleeping") || wire_text_is(method, "is_scheduler_paused")) {
+    if (wire_text_is(reply->method, "is_scheduler_paused")) {
+        wire_pack_bool(pack, reply->paused);
+    } else if (wire_text_is(reply->method, "is_sleeping")) {
         wire_pack_bool(pack, false);
-    } else if (wire_text_is(method, "get_supported_tasks")) {
+    } else if (wire_text_is(reply->method, "get_supported_tasks")) {
         wire_pack_array(pack, 1);
         wire_pack_literal(pack, "generate");
     } else {
@@ -250,8 +252,8 @@ static void pack_result(wire_pack_t *pack, wire_text_t method)
     }
 }
 
-wg_status_t engine_encode_reply(msgpack_sbuffer *frame, engine_stamp_t stamp, int64_t call_id,
-                                wire_text_t method, wg_error_t *error)
+wg_status_t engine_encode_reply(msgpack_sbuffer *frame, engine_stamp_t stamp, const engine_reply_t *reply,
+                                wg_error_t *error)
 {
     wire_pack_t pack;
     wire_pack_init(&pack, frame);
@@ -260,11 +262,30 @@ wg_status_t engine_encode_reply(msgpack_sbuffer *frame, engine_stamp_t stamp, in
     wire_pack_array(&pack, 0);
     wire_pack_nil(&pack);
     wire_pack_float(&pack, stamp.seconds);
-    wire_pack_array(&pack, 3);
-    wire_pack_int(&pack, call_id);
+    wire_pack_array(&pack, reply->failure ? 2 : 3);
+    wire_pack_int(&pack, reply->call_id);
+    if (reply->failure) {
+        wire_pack_literal(&pack, reply->failure);
+        return wire_pack_finish(&pack, "UtilityOutput", error);
+    }
     wire_pack_nil(&pack);
     wire_pack_array(&pack, 2);
     wire_pack_nil(&pack); /* type_info: only set where an operator allows pickled results */
-    pack_result(&pack, method);
+    pack_result(&pack, reply);
     return wire_pack_finish(&pack, "UtilityOutput", error);
+}
+
+wg_status_t engine_encode_wave(msgpack_sbuffer *frame, engine_stamp_t stamp, engine_wave_field_t field,
+                               int64_t wave, wg_error_t *error)
+{
+    wire_pack_t pack;
+    wire_pack_init(&pack, frame);
+    wire_pack_array(&pack, (size_t)field + 1);
+    wire_pack_int(&pack, stamp.rank);
+    wire_pack_array(&pack, 0);
+    wire_pack_nil(&pack);
+    wire_pack_float(&pack, stamp.seconds);
+    pack_nils(&pack, (unsigned)field - 4);
+    wire_pack_int(&pack, wave);
+    return wire_pack_finish(&pack, "EngineCoreOutputs", error);
 }

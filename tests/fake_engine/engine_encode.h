@@ -64,8 +64,21 @@ WG_MUST_CHECK wg_status_t engine_encode_batch(msgpack_sbuffer *frame, engine_sta
 WG_MUST_CHECK wg_status_t engine_encode_stats(msgpack_sbuffer *frame, engine_stamp_t stamp,
                                               const engine_stats_t *stats, wg_error_t *error);
 
-/* The answer to a utility call; what the result is depends on the method (protocol.md 10). */
-WG_MUST_CHECK wg_status_t engine_encode_reply(msgpack_sbuffer *frame, engine_stamp_t stamp, int64_t call_id,
-                                              wire_text_t method, wg_error_t *error);
+/* The answer to a utility call. Without a failure, what the result is depends on the method (protocol.md 10).
+ */
+typedef struct {
+    int64_t call_id;
+    wire_text_t method;
+    const char *failure; /* or NULL */
+    bool paused;         /* what is_scheduler_paused gives */
+} engine_reply_t;
+
+WG_MUST_CHECK wg_status_t engine_encode_reply(msgpack_sbuffer *frame, engine_stamp_t stamp,
+                                              const engine_reply_t *reply, wg_error_t *error);
+
+/* An EngineCoreOutputs for the coordinator, with one wave field and nothing else. */
+typedef enum { ENGINE_WAVE_COMPLETE = 6, ENGINE_START_WAVE = 7 } engine_wave_field_t; /* the index */
+WG_MUST_CHECK wg_status_t engine_encode_wave(msgpack_sbuffer *frame, engine_stamp_t stamp,
+                                             engine_wave_field_t field, int64_t wave, wg_error_t *error);
 
 #endif

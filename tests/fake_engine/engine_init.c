@@ -1,5 +1,6 @@
 #include "tests/fake_engine/engine_init.h"
 
+#include "common/engine_id.h"
 #include "common/wire_reader.h"
 #include "tests/fake_engine/tokens.h"
 
@@ -95,15 +96,13 @@ static bool read_ports(wire_reader_t *reader)
 /* The engine assigns each key onto its own config, so another one than these four would be an error there. */
 static bool read_parallel_key(wire_reader_t *reader, engine_init_t *init, wire_text_t key, unsigned *seen)
 {
-    wire_text_t ip;
-    int64_t port;
     if (wire_text_is(key, "data_parallel_master_ip")) {
         *seen |= 1;
-        return wire_reader_text(reader, &ip);
+        return read_string(reader, &init->master_ip);
     }
     if (wire_text_is(key, "data_parallel_master_port")) {
         *seen |= 2;
-        return wire_reader_int(reader, &port);
+        return wire_reader_int(reader, &init->master_port);
     }
     if (wire_text_is(key, "_data_parallel_master_port_list")) {
         *seen |= 4;
@@ -148,6 +147,10 @@ static void check_init(wire_reader_t *reader, init_decoder_t *decoder, bool has_
         wire_reader_fail(reader, "one coordinator address without the other");
     else if (init->data_parallel_size < 1)
         wire_reader_fail(reader, "data_parallel_size below 1");
+    else if (init->lockstep && (init->master_port < 1 || init->master_port > UINT16_MAX))
+        wire_reader_fail(reader, "data_parallel_master_port is not a port");
+    else if (init->data_parallel_size > (int64_t)WG_RANK_MAX + 1)
+        wire_reader_fail(reader, "data_parallel_size above what two bytes can number");
 }
 
 wg_status_t engine_init_decode(engine_init_t *out, const void *data, size_t size, wg_error_t *error)
@@ -191,5 +194,6 @@ void engine_init_free(engine_init_t *init)
     free(init->coordinator_input);
     free(init->coordinator_output);
     free(init->stats_address);
+    free(init->master_ip);
     *init = (engine_init_t){0};
 }

@@ -15,7 +15,9 @@ typedef struct {
     char *coordinator_input; /* NULL, as is coordinator_output, where there is no coordinator */
     char *coordinator_output;
     char *stats_address; /* or NULL */
-    bool lockstep;       /* a parallel_config came */
+    bool lockstep;       /* a parallel_config came; else the next two are NULL and 0 */
+    char *master_ip;     /* where rank 0 is met by the others */
+    int64_t master_port;
     int64_t data_parallel_size;
     uint64_t config_hash; /* of the parallel_config: equal for all ranks that got the same one */
 } engine_init_t;

@@ -14,6 +14,7 @@ typedef enum { ENGINE_WAITING, ENGINE_RUNNING, ENGINE_ENDED } engine_request_sta
 
 typedef struct engine_request {
     uint32_t client_index;
+    int64_t current_wave; /* as its client knew it */
     uint64_t prompt_hash; /* tokens.h */
     int64_t prompt_tokens;
     int64_t max_tokens;

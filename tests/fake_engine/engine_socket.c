@@ -26,6 +26,16 @@ wg_status_t engine_socket_open(void **out, int type, const wg_engine_id_t *id, c
     return WG_FAIL(error, SYSTEM, address, reason);
 }
 
+wg_status_t engine_socket_listen(void **out, int type, const char *address, wg_error_t *error)
+{
+    *out = zmq_socket(zsys_init(), type);
+    if (*out && set_options(*out, NULL, address, 0) && zmq_bind(*out, address) == 0)
+        return WG_OK;
+    const char *reason = zmq_strerror(zmq_errno());
+    engine_socket_close(out);
+    return WG_FAIL(error, SYSTEM, address, reason);
+}
+
 void engine_socket_close(void **socket)
 {
     if (*socket)

@@ -14,6 +14,8 @@
  * *out is then NULL. The caller closes. */
 WG_MUST_CHECK wg_status_t engine_socket_open(void **out, int type, const wg_engine_id_t *id,
                                              const char *address, int linger_ms, wg_error_t *error);
+/* The same, but binds, and has no identity and no linger. */
+WG_MUST_CHECK wg_status_t engine_socket_listen(void **out, int type, const char *address, wg_error_t *error);
 void engine_socket_close(void **socket); /* accepts NULL, clears *socket */
 
 void engine_socket_set_linger(void *socket, int linger_ms);

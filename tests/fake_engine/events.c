@@ -93,3 +93,24 @@ void events_finish(events_t *events, uint32_t rank, const engine_output_t *outpu
     add_int(events, "tokens", output->request->generated);
     end(events);
 }
+
+void events_finished(events_t *events, uint32_t rank, const engine_t *engine)
+{
+    size_t count;
+    const engine_output_t *outputs = engine_outputs(engine, &count);
+    for (size_t i = 0; events->on && i < count; i++) {
+        bool by_abort = outputs[i].finish == ENGINE_FINISH_ABORT && !outputs[i].request->abort_immediately;
+        if (outputs[i].finish != ENGINE_FINISH_NONE && !by_abort)
+            events_finish(events, rank, &outputs[i]);
+    }
+}
+
+void events_wave(events_t *events, const char *name, uint32_t rank, int64_t wave, uint64_t step)
+{
+    if (!events->on)
+        return;
+    begin(events, name, rank);
+    add_int(events, "wave", wave);
+    add_int(events, "step", (int64_t)step);
+    end(events);
+}

@@ -1,6 +1,8 @@
 /* wavegate-fake-engine: data parallel ranks without a model, for tests and demos. One process, one loop, any
- * number of ranks; one timer steps all of them, and stands still while none has work. */
+ * number of ranks; one timer steps all independent ones, and stands still while none has work. Those of a
+ * lockstep group step with it (rank_lockstep.h). */
 #include "common/log.h"
+#include "tests/fake_engine/collective.h"
 #include "tests/fake_engine/rank_io.h"
 
 #include <errno.h>
@@ -125,6 +127,7 @@ static void stop(fleet_t *fleet)
     for (size_t i = 0; fleet->ranks && i < fleet->options.rank_count; i++)
         rank_io_destroy(&fleet->ranks[i]);
     free(fleet->ranks);
+    collective_destroy(&fleet->host.collective);
     rank_output_buffers_free(&fleet->host.buffers);
     socket_set_destroy(&fleet->host.sockets);
     zloop_destroy(&fleet->host.loop);

@@ -15,20 +15,23 @@ static const char help[] =
     "\n"
     "  --handshake ADDRESS    where to send HELLO, e.g. tcp://127.0.0.1:29550\n"
     "  --ranks RANKS          e.g. 0-3 or 0,2\n"
-    "  --step-ms N            time from one step to the next; default 5\n"
+    "  --step-ms N            time from one step to the next; default 5; in a lockstep group rank 0's holds\n"
     "  --tokens-per-step N    new tokens of each running request per step; default 1\n"
     "  --max-num-seqs N       requests that run at once on one rank, the others wait; default 256\n"
     "  --max-model-len N      prompt and new tokens of one request; default 4096\n"
     "  --vocab-size N         ids are below it; default 32000\n"
     "  --load-ms N            time from INIT to the connections to the clients; default 0\n"
     "  --abort-silent         an aborted request is only named in finished_requests\n"
+    "  --collective-timeout-ms N  in a lockstep group, how long a rank waits for the others before the\n"
+    "                         process ends with status 7; default 20000\n"
+    "  --pause-silent         pause_scheduler aborts requests without any output\n"
     "  --dead-on-term         SIGTERM and SIGINT send ENGINE_CORE_DEAD to every client first\n"
     "  --events               print one JSON line per event on standard output, which must be read\n"
     "  --help, --version      print this, or the version, and exit\n"
     "\n"
     "Exit status: 0 after SIGTERM or SIGINT, 1 when the system refuses something or no INIT comes for\n"
-    "5 minutes, 2 for a wrong command line, 3 after a frame that would end a real rank (said on\n"
-    "standard error).\n";
+    "5 minutes, 2 for a wrong command line, 3 after a frame that would end a real rank, 7 when a rank of\n"
+    "a lockstep group waited too long for others to step with it (both said on standard error).\n";
 
 void options_print_help(FILE *stream)
 {
@@ -101,7 +104,9 @@ enum {
     OPTION_MAX_MODEL_LEN,
     OPTION_VOCAB_SIZE,
     OPTION_LOAD_MS,
+    OPTION_COLLECTIVE_TIMEOUT_MS,
     OPTION_ABORT_SILENT,
+    OPTION_PAUSE_SILENT,
     OPTION_DEAD_ON_TERM,
     OPTION_EVENTS,
     OPTION_HELP,
@@ -117,7 +122,9 @@ static const struct option long_options[] = {
     {"max-model-len", required_argument, NULL, OPTION_MAX_MODEL_LEN},
     {"vocab-size", required_argument, NULL, OPTION_VOCAB_SIZE},
     {"load-ms", required_argument, NULL, OPTION_LOAD_MS},
+    {"collective-timeout-ms", required_argument, NULL, OPTION_COLLECTIVE_TIMEOUT_MS},
     {"abort-silent", no_argument, NULL, OPTION_ABORT_SILENT},
+    {"pause-silent", no_argument, NULL, OPTION_PAUSE_SILENT},
     {"dead-on-term", no_argument, NULL, OPTION_DEAD_ON_TERM},
     {"events", no_argument, NULL, OPTION_EVENTS},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -134,12 +141,13 @@ static wg_status_t set_number(options_t *options, int option, const char *text, 
         int64_t least;
         int64_t most;
     } ranges[] = {
-        [OPTION_STEP_MS] = {"--step-ms", 1, DAY_MS},
+        [OPTION_STEP_MS] = {"--step-ms", 0, DAY_MS},
         [OPTION_TOKENS_PER_STEP] = {"--tokens-per-step", 1, 65536},
         [OPTION_MAX_NUM_SEQS] = {"--max-num-seqs", 1, INT32_MAX},
         [OPTION_MAX_MODEL_LEN] = {"--max-model-len", 2, INT32_MAX},
         [OPTION_VOCAB_SIZE] = {"--vocab-size", 1, INT32_MAX},
         [OPTION_LOAD_MS] = {"--load-ms", 0, DAY_MS},
+        [OPTION_COLLECTIVE_TIMEOUT_MS] = {"--collective-timeout-ms", 1, DAY_MS},
     };
     int64_t value = 0;
     wg_status_t status =
@@ -156,8 +164,10 @@ static wg_status_t set_number(options_t *options, int option, const char *text, 
         options->engine.max_model_len = value;
     else if (option == OPTION_VOCAB_SIZE)
         options->engine.vocab_size = (uint32_t)value;
-    else
+    else if (option == OPTION_LOAD_MS)
         options->load_ms = (size_t)value;
+    else
+        options->collective_timeout_ms = (size_t)value;
     return WG_OK;
 }
 
@@ -171,6 +181,9 @@ static wg_status_t set_option(options_t *options, int option, const char *text, 
         return parse_ranks(options, text, error);
     case OPTION_ABORT_SILENT:
         options->engine.abort_silent = true;
+        return WG_OK;
+    case OPTION_PAUSE_SILENT:
+        options->pause_silent = true;
         return WG_OK;
     case OPTION_DEAD_ON_TERM:
         options->dead_on_term = true;
@@ -193,6 +206,7 @@ wg_status_t options_parse(options_t *out, int argc, char **argv, wg_error_t *err
 {
     *out = (options_t){
         .step_ms = 5,
+        .collective_timeout_ms = 20000,
         .engine = {.max_num_seqs = 256,
                    .tokens_per_step = 1,
                    .vocab_size = 32000,

@@ -21,6 +21,8 @@ typedef struct {
     size_t step_ms;
     size_t load_ms;
     engine_options_t engine;
+    size_t collective_timeout_ms;
+    bool pause_silent;
     bool dead_on_term;
     bool events;
     bool help;    /* then nothing else is set or checked, */

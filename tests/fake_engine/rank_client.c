@@ -14,6 +14,7 @@ struct rank_client {
     uint32_t rank;
     engine_t *engine;
     rank_output_t *output;
+    rank_lockstep_t *lockstep; /* NULL: an independent rank */
     uint32_t count;
     rank_input_t inputs[];
 };
@@ -27,11 +28,12 @@ static wg_status_t on_add(rank_input_t *input, const void *data, size_t size, wg
     if (status != WG_OK)
         return status;
     status = engine_add(clients->engine, request, error);
-    if (status == WG_OK)
-        events_add(&clients->host->events, clients->rank, request);
-    else
+    if (status != WG_OK) {
         engine_request_destroy(&request);
-    return status;
+        return status;
+    }
+    events_add(&clients->host->events, clients->rank, request);
+    return clients->lockstep ? rank_lockstep_add(clients->lockstep, request->current_wave, error) : WG_OK;
 }
 
 static wg_status_t on_abort(rank_input_t *input, const void *data, size_t size, wg_error_t *error)
@@ -56,15 +58,21 @@ static wg_status_t on_utility(rank_input_t *input, const void *data, size_t size
     rank_client_t *clients = input->clients;
     engine_call_t call;
     wg_status_t status = engine_decode_utility(&call, clients->count, data, size, error);
-    return status == WG_OK ? rank_output_reply(clients->output, &call, error) : status;
+    if (status != WG_OK)
+        return status;
+    if (clients->lockstep)
+        return rank_lockstep_call(clients->lockstep, &call, error);
+    const engine_reply_t reply = {.call_id = call.call_id, .method = call.method};
+    return rank_output_reply(clients->output, call.client_index, &reply, error);
 }
 
-/* Independent ranks have no wave to start. */
 static wg_status_t on_start_dp_wave(rank_input_t *input, const void *data, size_t size, wg_error_t *error)
 {
-    (void)input;
     engine_wave_t wave;
-    return engine_decode_wave(&wave, data, size, error);
+    wg_status_t status = engine_decode_wave(&wave, data, size, error);
+    if (status == WG_OK)
+        rank_client_start_wave(input->clients, &wave);
+    return status;
 }
 
 static const struct {
@@ -89,17 +97,6 @@ static wg_status_t serve_message(rank_input_t *input, engine_message_t *message,
     return WG_FAIL(error, DECODE, "request type", (size_t)0, "not one byte from 00 to 03");
 }
 
-static void tell_finished(rank_client_t *clients)
-{
-    size_t count;
-    const engine_output_t *outputs = engine_outputs(clients->engine, &count);
-    for (size_t i = 0; clients->host->events.on && i < count; i++) {
-        bool by_abort = outputs[i].finish == ENGINE_FINISH_ABORT && !outputs[i].request->abort_immediately;
-        if (outputs[i].finish != ENGINE_FINISH_NONE && !by_abort)
-            events_finish(&clients->host->events, clients->rank, &outputs[i]);
-    }
-}
-
 /* What a message has ended at once (an abort, a prompt that cannot be served) does not wait for a step. */
 static wg_status_t on_message(void *context, engine_message_t *message, wg_error_t *error)
 {
@@ -109,7 +106,7 @@ static wg_status_t on_message(void *context, engine_message_t *message, wg_error
     if (status == WG_OK)
         status = rank_output_send(clients->output, clients->engine, clients->host->options->engine.vocab_size,
                                   error);
-    tell_finished(clients);
+    events_finished(&clients->host->events, clients->rank, clients->engine);
     engine_clear_outputs(clients->engine);
     return status;
 }
@@ -123,6 +120,8 @@ static socket_result_t on_input(void *context)
     socket_result_t result = rank_host_read(host, clients->rank, &input->socket, on_message, input);
     if (result == SOCKET_STOP)
         return result;
+    if (clients->lockstep)
+        return rank_lockstep_served(clients->lockstep) ? result : SOCKET_STOP;
     if (engine_busy(clients->engine))
         host->on_work(host->context);
     wg_status_t status = rank_output_send_counts(clients->output, clients->engine, &error);
@@ -131,7 +130,29 @@ static socket_result_t on_input(void *context)
 
 bool rank_client_busy(const rank_client_t *clients)
 {
-    return engine_busy(clients->engine);
+    return !clients->lockstep && engine_busy(clients->engine);
+}
+
+/* Independent ranks have no wave to start. */
+void rank_client_start_wave(rank_client_t *clients, const engine_wave_t *wave)
+{
+    if (clients->lockstep)
+        rank_lockstep_start(clients->lockstep, wave);
+}
+
+bool rank_client_served(rank_client_t *clients)
+{
+    return !clients->lockstep || rank_lockstep_served(clients->lockstep);
+}
+
+bool rank_client_read(rank_client_t *clients)
+{
+    for (uint32_t i = 0; i < clients->count; i++) {
+        rank_input_t *input = &clients->inputs[i];
+        if (!rank_host_drain(clients->host, clients->rank, &input->socket, on_message, input))
+            return false;
+    }
+    return true;
 }
 
 wg_status_t rank_client_step(rank_client_t *clients, wg_error_t *error)
@@ -139,7 +160,7 @@ wg_status_t rank_client_step(rank_client_t *clients, wg_error_t *error)
     engine_step(clients->engine);
     wg_status_t status = rank_output_send_step(clients->output, clients->engine,
                                                clients->host->options->engine.vocab_size, error);
-    tell_finished(clients);
+    events_finished(&clients->host->events, clients->rank, clients->engine);
     engine_clear_outputs(clients->engine);
     return status == WG_OK ? rank_output_send_counts(clients->output, clients->engine, error) : status;
 }
@@ -185,7 +206,7 @@ static wg_status_t open_inputs(rank_client_t *clients, wg_engine_id_t id, const 
 }
 
 wg_status_t rank_client_new(rank_client_t **out, rank_host_t *host, wg_engine_id_t id,
-                            const engine_init_t *init, wg_error_t *error)
+                            const engine_init_t *init, const rank_sockets_t *sockets, wg_error_t *error)
 {
     *out = NULL;
     rank_client_t *clients = calloc(1, sizeof *clients + init->client_count * sizeof *clients->inputs);
@@ -202,6 +223,9 @@ wg_status_t rank_client_new(rank_client_t **out, rank_host_t *host, wg_engine_id
         status = open_inputs(clients, id, init, error);
     if (status == WG_OK)
         status = rank_output_new(&clients->output, &host->buffers, clients->rank, init, error);
+    if (status == WG_OK && init->lockstep)
+        status = rank_lockstep_new(&clients->lockstep, host, clients->rank, init, clients->engine,
+                                   clients->output, sockets, error);
     if (status != WG_OK)
         rank_client_destroy(&clients);
     *out = clients;
@@ -220,6 +244,12 @@ wg_status_t rank_client_serve(rank_client_t *clients, wg_error_t *error)
     return status;
 }
 
+void rank_client_ignore(rank_client_t *clients)
+{
+    for (uint32_t i = 0; i < clients->count; i++)
+        socket_set_remove(clients->host->sockets, &clients->inputs[i].watch);
+}
+
 void rank_client_say_dead(rank_client_t *clients)
 {
     rank_output_say_dead(clients->output);
@@ -230,10 +260,10 @@ void rank_client_destroy(rank_client_t **clients)
     rank_client_t *self = *clients;
     if (!self)
         return;
-    for (uint32_t i = 0; i < self->count; i++) {
-        socket_set_remove(self->host->sockets, &self->inputs[i].watch);
+    rank_client_ignore(self);
+    for (uint32_t i = 0; i < self->count; i++)
         engine_socket_close(&self->inputs[i].socket);
-    }
+    rank_lockstep_destroy(&self->lockstep);
     rank_output_destroy(&self->output);
     engine_destroy(&self->engine);
     free(self);

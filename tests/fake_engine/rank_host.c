@@ -3,6 +3,7 @@
 #include "common/log.h"
 
 #define MESSAGES_PER_TURN 32
+#define TURNS_PER_DRAIN 128
 
 /* A reason may quote what a peer sent: an address, a request id. */
 static void make_printable(char *text)
@@ -39,4 +40,13 @@ socket_result_t rank_host_read(rank_host_t *host, uint32_t rank, void **socket, 
             return SOCKET_STOP;
     }
     return SOCKET_MORE;
+}
+
+bool rank_host_drain(rank_host_t *host, uint32_t rank, void **socket, rank_message_fn *on_message,
+                     void *context)
+{
+    socket_result_t result = SOCKET_MORE;
+    for (unsigned i = 0; result == SOCKET_MORE && i < TURNS_PER_DRAIN; i++)
+        result = rank_host_read(host, rank, socket, on_message, context);
+    return result != SOCKET_STOP;
 }

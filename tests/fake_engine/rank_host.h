@@ -19,7 +19,8 @@ typedef struct {
     socket_set_t *sockets;
     events_t events;
     rank_output_buffers_t buffers;
-    void (*on_work)(void *context); /* some rank has a reason for a step */
+    struct collective *collective;  /* NULL until a rank turns out to be one of a lockstep group */
+    void (*on_work)(void *context); /* some independent rank has a reason for a step */
     void *context;
     int exit_status; /* 0 until a failure ends the loop */
 } rank_host_t;
@@ -34,5 +35,8 @@ typedef wg_status_t rank_message_fn(void *context, engine_message_t *message, wg
  * until one fails. on_message may close the socket and clear *socket. */
 socket_result_t rank_host_read(rank_host_t *host, uint32_t rank, void **socket, rank_message_fn *on_message,
                                void *context);
+/* The same until the socket is empty, or a flood has had its share; yields whether to go on. */
+WG_MUST_CHECK bool rank_host_drain(rank_host_t *host, uint32_t rank, void **socket,
+                                   rank_message_fn *on_message, void *context);
 
 #endif

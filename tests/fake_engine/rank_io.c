@@ -62,15 +62,27 @@ static wg_status_t on_broadcast(void *context, engine_message_t *message, wg_err
         return io->phase == RANK_GATED ? begin_serving(io, error) : WG_OK;
     if (io->phase == RANK_GATED)
         return WG_FAIL(error, DECODE, "broadcast", (size_t)0, "not READY, which must be an engine's first");
-    if (message->count == 2 && engine_frame_is(&message->frames[0], &start_dp_wave, 1))
-        return engine_decode_wave(&wave, zmq_msg_data(payload), zmq_msg_size(payload), error);
-    return WG_FAIL(error, DECODE, "broadcast", (size_t)0, "neither READY nor START_DP_WAVE");
+    if (message->count != 2 || !engine_frame_is(&message->frames[0], &start_dp_wave, 1))
+        return WG_FAIL(error, DECODE, "broadcast", (size_t)0, "neither READY nor START_DP_WAVE");
+    wg_status_t status = engine_decode_wave(&wave, zmq_msg_data(payload), zmq_msg_size(payload), error);
+    if (status == WG_OK)
+        rank_client_start_wave(io->clients, &wave);
+    return status;
 }
 
 static socket_result_t on_coordinator(void *context)
 {
     rank_io_t *io = context;
-    return rank_host_read(io->host, io->rank, &io->coordinator, on_broadcast, io);
+    socket_result_t result = rank_host_read(io->host, io->rank, &io->coordinator, on_broadcast, io);
+    bool going = result != SOCKET_STOP && (io->phase != RANK_SERVING || rank_client_served(io->clients));
+    return going ? result : SOCKET_STOP;
+}
+
+static wg_status_t watch_coordinator(rank_io_t *io, wg_error_t *error)
+{
+    io->coordinator_watch.on_ready = on_coordinator;
+    io->coordinator_watch.context = io;
+    return socket_set_add(io->host->sockets, &io->coordinator_watch, io->coordinator, error);
 }
 
 static wg_status_t subscribe(rank_io_t *io, wg_error_t *error)
@@ -81,14 +93,34 @@ static wg_status_t subscribe(rank_io_t *io, wg_error_t *error)
         status = engine_socket_send(io->coordinator, SUBSCRIBE_ALL, strlen(SUBSCRIBE_ALL), error);
     if (status != WG_OK)
         return status;
-    io->coordinator_watch.on_ready = on_coordinator;
-    io->coordinator_watch.context = io;
-    return socket_set_add(io->host->sockets, &io->coordinator_watch, io->coordinator, error);
+    return watch_coordinator(io, error);
+}
+
+static bool read_sockets(void *context)
+{
+    rank_io_t *io = context;
+    return rank_host_drain(io->host, io->rank, &io->coordinator, on_broadcast, io) &&
+           rank_client_read(io->clients);
+}
+
+static wg_status_t watch_sockets(void *context, wg_error_t *error)
+{
+    rank_io_t *io = context;
+    wg_status_t status = io->coordinator ? watch_coordinator(io, error) : WG_OK;
+    return status == WG_OK ? rank_client_serve(io->clients, error) : status;
+}
+
+static void ignore_sockets(void *context)
+{
+    rank_io_t *io = context;
+    socket_set_remove(io->host->sockets, &io->coordinator_watch);
+    rank_client_ignore(io->clients);
 }
 
 static wg_status_t connect_everywhere(rank_io_t *io, wg_error_t *error)
 {
-    wg_status_t status = rank_client_new(&io->clients, io->host, io->id, &io->init, error);
+    const rank_sockets_t sockets = {read_sockets, watch_sockets, ignore_sockets, io};
+    wg_status_t status = rank_client_new(&io->clients, io->host, io->id, &io->init, &sockets, error);
     if (status != WG_OK)
         return status;
     io->phase = RANK_GATED;

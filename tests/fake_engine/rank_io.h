@@ -21,9 +21,9 @@ WG_MUST_CHECK wg_status_t rank_io_new(rank_io_t **out, rank_host_t *host, uint32
 void rank_io_destroy(rank_io_t **io); /* accepts NULL, clears *io */
 
 bool rank_io_waits_for_init(const rank_io_t *io);
-bool rank_io_busy(const rank_io_t *io); /* has a reason for a step */
+bool rank_io_busy(const rank_io_t *io); /* has a reason for a step, and is independent */
 
-/* One step, if there is a reason. False, after a failure, ends the loop. */
+/* One step, if so. False, after a failure, ends the loop. */
 WG_MUST_CHECK bool rank_io_step(rank_io_t *io);
 
 /* The sentinel, if the clients are known yet. */

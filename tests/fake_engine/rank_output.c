@@ -17,6 +17,9 @@ struct rank_output {
     void *coordinator; /* or NULL */
     uint32_t told_running;
     uint32_t told_waiting;
+    bool stamped; /* with the two below */
+    int64_t wave;
+    uint64_t step;
     void *clients[];
 };
 
@@ -102,6 +105,15 @@ static wg_status_t send_frame(rank_output_t *output, void *socket, wg_status_t e
     return status;
 }
 
+static void read_stats(const rank_output_t *output, const engine_t *engine, engine_stats_t *stats)
+{
+    engine_stats(engine, stats);
+    if (output->stamped) {
+        stats->current_wave = output->wave;
+        stats->step_counter = output->step;
+    }
+}
+
 static void gather(rank_output_t *output, const engine_t *engine, uint32_t vocab_size)
 {
     size_t count;
@@ -142,7 +154,7 @@ wg_status_t rank_output_send_step(rank_output_t *output, const engine_t *engine,
                                   wg_error_t *error)
 {
     engine_stats_t stats;
-    engine_stats(engine, &stats);
+    read_stats(output, engine, &stats);
     gather(output, engine, vocab_size);
     return send_batches(output, &stats, error);
 }
@@ -152,7 +164,7 @@ wg_status_t rank_output_send_counts(rank_output_t *output, const engine_t *engin
     engine_stats_t stats;
     if (!output->coordinator)
         return WG_OK;
-    engine_stats(engine, &stats);
+    read_stats(output, engine, &stats);
     if (stats.running == output->told_running && stats.waiting == output->told_waiting)
         return WG_OK;
     output->told_running = stats.running;
@@ -163,11 +175,27 @@ wg_status_t rank_output_send_counts(rank_output_t *output, const engine_t *engin
     return send_frame(output, output->coordinator, status, error);
 }
 
-wg_status_t rank_output_reply(rank_output_t *output, const engine_call_t *call, wg_error_t *error)
+wg_status_t rank_output_reply(rank_output_t *output, uint32_t client_index, const engine_reply_t *reply,
+                              wg_error_t *error)
 {
-    wg_status_t status =
-        engine_encode_reply(&output->buffers->frame, stamp(output), call->call_id, call->method, error);
-    return send_frame(output, output->clients[call->client_index], status, error);
+    wg_status_t status = engine_encode_reply(&output->buffers->frame, stamp(output), reply, error);
+    return send_frame(output, output->clients[client_index], status, error);
+}
+
+void rank_output_stamp(rank_output_t *output, int64_t wave, uint64_t step)
+{
+    output->stamped = true;
+    output->wave = wave;
+    output->step = step;
+}
+
+wg_status_t rank_output_send_wave(rank_output_t *output, engine_wave_field_t field, int64_t wave,
+                                  wg_error_t *error)
+{
+    if (!output->coordinator)
+        return WG_OK;
+    wg_status_t status = engine_encode_wave(&output->buffers->frame, stamp(output), field, wave, error);
+    return send_frame(output, output->coordinator, status, error);
 }
 
 void rank_output_say_dead(rank_output_t *output)

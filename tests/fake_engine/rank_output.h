@@ -37,8 +37,15 @@ WG_MUST_CHECK wg_status_t rank_output_send_step(rank_output_t *output, const eng
 WG_MUST_CHECK wg_status_t rank_output_send_counts(rank_output_t *output, const engine_t *engine,
                                                   wg_error_t *error);
 
-WG_MUST_CHECK wg_status_t rank_output_reply(rank_output_t *output, const engine_call_t *call,
-                                            wg_error_t *error);
+WG_MUST_CHECK wg_status_t rank_output_reply(rank_output_t *output, uint32_t client_index,
+                                            const engine_reply_t *reply, wg_error_t *error);
+
+/* Of a lockstep rank: what its stats are stamped with from now on, in place of the engine's own counter. */
+void rank_output_stamp(rank_output_t *output, int64_t wave, uint64_t step);
+
+/* To the coordinator; to nobody where there is none. */
+WG_MUST_CHECK wg_status_t rank_output_send_wave(rank_output_t *output, engine_wave_field_t field,
+                                                int64_t wave, wg_error_t *error);
 
 /* The sentinel, to every client. */
 void rank_output_say_dead(rank_output_t *output);

@@ -1,0 +1,153 @@
+/* What only a whole frontend can meet: HTTP on one side, an engine on the other. The rest of generate is shown by
+ * tests/integration/test_generate.py. */
+#include "frontend/generate.h"
+#include "tests/unit/client_fixture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+enum { EVENT_TOKENS = 2000, MODEL_LEN = 1000000000 };
+
+/* It does not read before it is asked to. */
+typedef struct {
+    int fd;
+    text_buffer_t received;
+} reader_t;
+
+typedef struct {
+    fixture_t *client;
+    http_server_t *server;
+    reader_t reader;
+} http_fixture_t;
+
+static void on_generate(void *context, http_exchange_t *exchange)
+{
+    const http_fixture_t *f = context;
+    generate_handle(f->client->client, f->client->config, exchange);
+}
+
+static int setup_http(void **state)
+{
+    static const http_route_t routes[] = {{.method = "POST", .path = "/generate", .handler = on_generate}};
+    wg_error_t error;
+    http_fixture_t *f = calloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    *state = f;
+    if (setup((void **)&f->client) != 0)
+        return -1;
+    f->reader.fd = -1;
+    const http_server_options_t options = {
+        .listen = {.host = "127.0.0.1"},
+        .max_body_bytes = 10000,
+        .max_connections = 10,
+        .routes = routes,
+        .route_count = COUNT_OF(routes),
+        .context = f,
+    };
+    bring_up_with(f->client, 0, MODEL_LEN);
+    return http_server_new(&f->server, f->client->loop.loop, &options, &error) == WG_OK ? 0 : -1;
+}
+
+static int teardown_http(void **state)
+{
+    http_fixture_t *f = *state;
+    close(f->reader.fd);
+    text_buffer_free(&f->reader.received);
+    http_server_destroy(&f->server);
+    int result = teardown((void **)&f->client);
+    free(f);
+    return result;
+}
+
+/* Connects, with little room for what it does not read, and sends the request. */
+static void post(http_fixture_t *f, const char *type, const char *json)
+{
+    const int room = 4096;
+    char request[512];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(http_server_port(f->server))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    f->reader.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(f->reader.fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+    assert_int_equal(connect(f->reader.fd, (struct sockaddr *)&address, sizeof address), 0);
+    char *body = json_text(json);
+    int size = snprintf(request, sizeof request,
+                        "POST /generate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: %s\r\n"
+                        "Content-Length: %zu\r\n\r\n%.*s",
+                        type, strlen(json), (int)strlen(json), body);
+    free(body);
+    assert_int_equal(send(f->reader.fd, request, (size_t)size, MSG_NOSIGNAL), size);
+}
+
+/* All there is now. True at the end. */
+static bool read_all(reader_t *reader)
+{
+    for (;;) {
+        char *room = text_buffer_reserve(&reader->received, 65536);
+        ssize_t size = recv(reader->fd, room, 65536, MSG_DONTWAIT);
+        if (size <= 0)
+            return size == 0 || errno != EAGAIN;
+        reader->received.size += (size_t)size;
+    }
+}
+
+static void test_a_body_that_is_no_json_is_an_unsupported_media_type(void **state)
+{
+    http_fixture_t *f = *state;
+    post(f, "text/plain", "{'token_ids':[1],'sampling_params':{'max_tokens':1}}");
+    UNTIL(f->client, read_all(&f->reader));
+    const char *response = text_of(&f->reader.received);
+    assert_memory_equal(response, "HTTP/1.1 415 ", 13);
+    assert_non_null(
+        strstr(response, "{\"error\":{\"message\":\"the content type must be application/json\","));
+    assert_non_null(strstr(response, "\"code\":\"unsupported_media_type\"}}"));
+    assert_int_equal(client_counters(f->client->client).accepted, 0);
+}
+
+static void send_many_tokens(fixture_t *f)
+{
+    text_buffer_t json = {0};
+    text_buffer_text(&json, "[0,[[$a,[");
+    for (int i = 0; i < EVENT_TOKENS; i++)
+        text_buffer_text(&json, i > 0 ? ",31999" : "31999");
+    text_buffer_bytes(&json, "]]]]", sizeof "]]]]");
+    engine_says(f, 0, json.data);
+    text_buffer_free(&json);
+}
+
+/* The system takes some megabytes for a reader that does not read; what is beyond them waits here. */
+static void test_a_reader_that_does_not_read_is_a_slow_consumer(void **state)
+{
+    http_fixture_t *f = *state;
+    fixture_t *c = f->client;
+    static const char beginning[] = "data: {\"error\":{\"message\":\"output of `a` was not read: ";
+    post(f, "application/json",
+         "{'request_id':'a','token_ids':[1],'stream':true,'sampling_params':{'max_tokens':900000000}}");
+    wait_for(c, "0 ADD a; ");
+    while (client_in_flight(c->client) > 0) {
+        send_many_tokens(c);
+        turn(c, "the end of the request");
+    }
+    assert_int_equal(client_counters(c->client).ended[CLIENT_SLOW_CONSUMER], 1);
+    wait_for(c, "0 ABORT a; ");
+    UNTIL(c, read_all(&f->reader));
+    const char *at = strstr(text_of(&f->reader.received), "data: {\"error\"");
+    assert_non_null(at);
+    assert_memory_equal(at, beginning, strlen(beginning));
+    unsigned long long queued = strtoull(at + strlen(beginning), NULL, 10);
+    assert_true(queued > (unsigned long long)c->config->limits.max_stream_bytes);
+    assert_non_null(strstr(at, " bytes queued, the limit\""));
+    assert_non_null(strstr(at, "\"code\":\"slow_consumer\"}}\n\ndata: [DONE]\n\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_body_that_is_no_json_is_an_unsupported_media_type, setup_http,
+                                        teardown_http),
+        cmocka_unit_test_setup_teardown(test_a_reader_that_does_not_read_is_a_slow_consumer, setup_http,
+                                        teardown_http),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
