@@ -1,5 +1,5 @@
 /* process.h: what both programs are around their own parts: the command line, the loop, the signals, the end.
- * Used by main only. Tests: tests/integration/test_process.py */
+ * Used by main only. Tests: tests/integration/test_config.py */
 #ifndef WG_COMMON_PROCESS_H
 #define WG_COMMON_PROCESS_H
 

@@ -143,7 +143,7 @@ typedef struct {
 
 wg_status_t wg_error_format(wg_error_t *error, wg_status_t status, const char *format, ...) WG_PRINTF(3, 4);
 
-/* InvalidRequest for one field: the message is "`field`: fault", param is the field. */
+/* InvalidRequest for one field: the message is "field: fault", param is the field. */
 wg_status_t wg_invalid_field(wg_error_t *error, const char *field, const char *format, ...) WG_PRINTF(3, 4);
 
 /* All four return static strings, also for a value outside the enum ("Unknown"). */

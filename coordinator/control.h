@@ -1,6 +1,6 @@
 /* control.h: the coordinator's end of the control link (wire_control.h): which frontends are there, what they
  * hold in flight, and every change of a rank's state for those that serve it. Owned by the coordinator's
- * loop. Tests: tests/integration/test_control_link.py */
+ * loop. Tests: tests/integration/test_failure.py */
 #ifndef WG_COORDINATOR_CONTROL_H
 #define WG_COORDINATOR_CONTROL_H
 

@@ -4,7 +4,7 @@
  * A lockstep group must be complete before any of its ranks goes on, so READY waits for all. Independent
  * ranks need nobody, so each subscriber gets READY at once, and one missing rank holds up none of the others.
  * Engines that already run ignore one more READY. Owned by the coordinator's loop.
- * Tests: tests/integration/test_startup_gate.py */
+ * Tests: tests/integration/test_startup.py */
 #ifndef WG_COORDINATOR_ENGINE_PUBLISHER_H
 #define WG_COORDINATOR_ENGINE_PUBLISHER_H
 

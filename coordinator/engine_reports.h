@@ -1,5 +1,5 @@
 /* engine_reports.h: the PULL on which engines report their queues (protocol.md 6: EngineCoreOutputs with
- * stats or wave fields only). Owned by the coordinator's loop. Tests: tests/integration/test_stats.py */
+ * stats or wave fields only). Owned by the coordinator's loop. Tests: tests/unit/engine_reports_test.c */
 #ifndef WG_COORDINATOR_ENGINE_REPORTS_H
 #define WG_COORDINATOR_ENGINE_REPORTS_H
 

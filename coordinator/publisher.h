@@ -1,6 +1,6 @@
 /* publisher.h: the XPUB to which frontends, ours or vLLM's, subscribe for the queue counts (protocol.md 8):
  * changed counts at most every 100 ms, and every 5 s regardless. Owned by the coordinator's loop.
- * Tests: tests/integration/test_stats.py */
+ * Tests: tests/integration/test_status.py */
 #ifndef WG_COORDINATOR_PUBLISHER_H
 #define WG_COORDINATOR_PUBLISHER_H
 

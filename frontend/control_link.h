@@ -1,6 +1,6 @@
 /* control_link.h: the frontend's end of the control link (wire_control.h): joins, beats once a second, and
  * passes on what the coordinator says of the ranks. Owned by its client. Tests:
- * tests/integration/test_control_link.py */
+ * tests/integration/test_failure.py */
 #ifndef WG_FRONTEND_CONTROL_LINK_H
 #define WG_FRONTEND_CONTROL_LINK_H
 

@@ -1,6 +1,6 @@
 /* generate.h: POST /inference/v1/generate: token ids in, token ids out, whole or as a stream of server-sent
  * events (the README has the shapes). Joins one HTTP exchange and one request of the client, and lives until
- * either ends. Owned by the loop. Tests: tests/integration/test_generate.py */
+ * either ends. Owned by the loop. Tests: tests/unit/generate_test.c, tests/integration/test_generate.py */
 #ifndef WG_FRONTEND_GENERATE_H
 #define WG_FRONTEND_GENERATE_H
 

@@ -297,7 +297,8 @@ class Cluster:
         limits = {"max_in_flight": 4096, "max_connections": 4096} | limits
         group = "lockstep = false;"
         if lockstep:
-            group = 'lockstep = true; master_ip = "127.0.0.1"; master_port = 29600; master_ports = [ 29601, 29602 ];'
+            port = _free_port()
+            group = f'lockstep = true; master_ip = "127.0.0.1"; master_port = {port}; master_ports = [ {port} ];'
         frontends = [
             f'  {{ name = "{name}"; ranks = "{ranks}"; http = "127.0.0.1:0"; '
             f'input = "{self.address[f"{name}-input"]}"; output = "{self.address[f"{name}-output"]}"; }}'
@@ -317,6 +318,12 @@ class Cluster:
             _group("timeouts", timeouts),
         ]
         return "\n".join(filter(None, parts)) + "\n"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _group(name: str, values: dict[str, int]) -> str:
