@@ -74,8 +74,8 @@ static void test_all_or_none_is_never_stuck(void **state)
 static void test_the_same_part_twice_is_stuck(void **state)
 {
     wave_watchdog_t *watchdog = *state;
-    for (unsigned part = 1; part < 7; part++) {
-        int64_t now_ms = START_MS + 10 * part * QUIET_MS;
+    for (uint32_t part = 1; part < 7; part++) {
+        int64_t now_ms = START_MS + (int64_t)part * 10 * QUIET_MS;
         assert_int_equal(wave_watchdog_check(watchdog, true, now_ms), WAVE_WATCHDOG_PING);
         assert_int_equal(answered_by(watchdog, part, now_ms + QUIET_MS), WAVE_WATCHDOG_PING);
         assert_int_equal(answered_by(watchdog, part, now_ms + 2 * QUIET_MS), WAVE_WATCHDOG_STUCK);
