@@ -57,13 +57,14 @@ wave_actions_t wave_on_start(wave_t *wave, int64_t started)
     return 0;
 }
 
-wave_actions_t wave_on_report(wave_t *wave, int64_t at_wave, bool has_work)
+wave_actions_t wave_on_report(wave_t *wave, int64_t at_wave, int64_t waiting, int64_t running)
 {
-    if (at_wave < wave->current_wave || !has_work)
+    bool steps = running > 0;
+    if (at_wave < wave->current_wave || (waiting == 0 && !steps))
         return 0;
     if (at_wave > wave->current_wave || !wave->running)
-        return run(wave, at_wave, true);
-    wave->observed = true;
+        return run(wave, at_wave, steps);
+    wave->observed = wave->observed || steps;
     return 0;
 }
 

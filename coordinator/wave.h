@@ -39,8 +39,9 @@ wave_actions_t wave_on_join(wave_t *wave, int64_t known_wave);
 /* Engines' messages. */
 wave_actions_t wave_on_complete(wave_t *wave, int64_t completed);
 wave_actions_t wave_on_start(wave_t *wave, int64_t started);
-/* Queue counts of a rank at that wave; has_work: any of them is above zero. */
-wave_actions_t wave_on_report(wave_t *wave, int64_t at_wave, bool has_work);
+/* Queue counts of a rank at that wave. Anything above zero is a reason to wake, but only running requests show that the rank steps: one
+ * that a pause call holds reports what waits, too. */
+wave_actions_t wave_on_report(wave_t *wave, int64_t at_wave, int64_t waiting, int64_t running);
 
 /* Every wave_repeat_ms. */
 wave_actions_t wave_on_repeat(const wave_t *wave);

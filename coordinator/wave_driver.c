@@ -55,10 +55,9 @@ void wave_driver_report(wave_driver_t *driver, const wire_outputs_t *report)
 {
     wave_t *wave = &driver->state.wave;
     wave_watchdog_sign(driver->watchdog, zclock_mono());
-    if (report->has_stats) {
-        bool has_work = report->stats.running > 0 || report->stats.waiting > 0;
-        act(driver, wave_on_report(wave, report->stats.current_wave, has_work));
-    }
+    if (report->has_stats)
+        act(driver,
+            wave_on_report(wave, report->stats.current_wave, report->stats.waiting, report->stats.running));
     if (report->has_wave_complete)
         act(driver, wave_on_complete(wave, report->wave_complete));
     if (report->has_start_wave)

@@ -73,7 +73,7 @@ const char *parts_take_report(model_t *model, const model_config_t *config, unsi
     else if (message.kind == START_WAVE)
         actions = wave_on_start(wave, message.wave);
     else if (config->rules & RULE_EVIDENCE)
-        actions = wave_on_report(wave, message.wave, true);
+        actions = wave_on_report(wave, message.wave, 1, 0);
     model->exclude = 0;
     if ((actions & WAVE_START) && message.kind == START_WAVE && !(config->rules & RULE_EXCLUDE_NOBODY))
         model->exclude = (uint8_t)(rank + 1);

@@ -130,7 +130,7 @@ def test_work_in_a_paused_group_is_evidence_and_wakes_it(new_cluster: NewCluster
     cluster = group(new_cluster)
     cluster.engines[1].send_stats(num_waiting_reqs=1, current_wave=0, step_counter=0)
     waits_for_start(cluster, 0)
-    assert wave_state(cluster) == (0, True, True)
+    assert wave_state(cluster) == (0, True, False)
 
 
 @pytest.mark.parametrize("wave", [0, 1])

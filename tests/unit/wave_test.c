@@ -71,10 +71,15 @@ static void test_work_in_a_paused_group_is_evidence(void **state)
 {
     (void)state;
     wave_t wave = {.current_wave = 5};
-    assert_int_equal(wave_on_report(&wave, 5, false), NOTHING);
-    assert_int_equal(wave_on_report(&wave, 4, true), NOTHING); /* of the wave before */
+    assert_int_equal(wave_on_report(&wave, 5, 0, 0), NOTHING);
+    assert_int_equal(wave_on_report(&wave, 4, 1, 1), NOTHING); /* of the wave before */
     assert_wave(&wave, 5, false, false);
-    assert_int_equal(wave_on_report(&wave, 5, true), WOKEN);
+    assert_int_equal(wave_on_report(&wave, 5, 1, 0), WOKEN);
+    assert_wave(&wave, 5, true, false); /* a held rank would say the same */
+    assert_int_equal(wave_on_report(&wave, 5, 0, 1), NOTHING);
+    assert_wave(&wave, 5, true, true);
+    wave = (wave_t){.current_wave = 5};
+    assert_int_equal(wave_on_report(&wave, 5, 0, 1), WOKEN);
     assert_wave(&wave, 5, true, true);
 }
 
@@ -86,7 +91,7 @@ static void test_a_prediction_is_no_observation(void **state)
     assert_wave(&wave, 0, true, false);
     assert_int_equal(wave_on_repeat(&wave), WAVE_START);
     assert_wave(&wave, 0, true, false);
-    assert_int_equal(wave_on_report(&wave, 0, true), NOTHING);
+    assert_int_equal(wave_on_report(&wave, 0, 0, 1), NOTHING);
     assert_wave(&wave, 0, true, true);
 }
 
