@@ -10,6 +10,7 @@ typedef struct {
     rank_table_rank_t public;
     bool served;        /* some engine of this rank has been READY, and none has dialled since */
     bool waiting_hello; /* a second engine dialled while the first was READY */
+    bool early_ready;   /* READY came while the rank was ABSENT: its registration may be on its way */
     char hash[HASH_MAX + 1];
 } entry_t;
 
@@ -124,6 +125,7 @@ wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
     entry->public.registered = false;
     entry->served = false;
     entry->waiting_hello = false;
+    entry->early_ready = false;
     entry->hash[0] = '\0';
     set_state(table, rank, WG_RANK_HELLO, now_ms);
     return WG_OK;
@@ -175,12 +177,17 @@ static wg_status_t check_hash(rank_table_t *self, uint32_t rank, wire_text_t has
 wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash, int64_t now_ms,
                              wg_error_t *error)
 {
-    if (table->entries[rank].public.state != WG_RANK_HELLO)
+    wg_rank_state_t state = table->entries[rank].public.state;
+    if (state != WG_RANK_HELLO && state != WG_RANK_ABSENT)
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     if (table->lockstep) {
         wg_status_t status = check_hash(table, rank, hash, error);
         if (status != WG_OK)
             return status;
+    }
+    if (state == WG_RANK_ABSENT) {
+        table->entries[rank].early_ready = true;
+        return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     }
     set_state(table, rank, WG_RANK_READY, now_ms);
     return WG_OK;
@@ -209,9 +216,11 @@ wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t
                                 wg_error_t *error)
 {
     wg_status_t status = keep_response(table, rank, response, error);
-    if (status == WG_OK && table->entries[rank].public.state == WG_RANK_ABSENT)
-        set_state(table, rank, WG_RANK_HELLO, now_ms);
-    return status;
+    if (status != WG_OK || table->entries[rank].public.state != WG_RANK_ABSENT)
+        return status;
+    bool ready = table->entries[rank].early_ready;
+    set_state(table, rank, ready ? WG_RANK_READY : WG_RANK_HELLO, now_ms);
+    return WG_OK;
 }
 
 bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response, int64_t now_ms)

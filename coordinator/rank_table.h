@@ -59,7 +59,8 @@ WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, w
                                            int64_t now_ms, wg_error_t *error);
 
 /* The engine's ready response came to the client slot. WG_E_DECODE where it is malformed, and then nothing changes. A rank
- * that was ABSENT is in HELLO now: it got its INIT from an earlier life of this coordinator. */
+ * that was ABSENT is in HELLO now: it got its INIT from an earlier life of this coordinator. If its READY has already come, which
+ * was refused then, it is READY. */
 WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response,
                                               int64_t now_ms, wg_error_t *error);
 

@@ -297,8 +297,8 @@ class Cluster:
         limits = {"max_in_flight": 4096, "max_connections": 4096} | limits
         group = "lockstep = false;"
         if lockstep:
-            port = _free_port()
-            group = f'lockstep = true; master_ip = "127.0.0.1"; master_port = {port}; master_ports = [ {port} ];'
+            port = self.master_port = _free_port()
+            group = f'lockstep = true; master_ip = "127.0.0.1"; master_port = {port}; master_ports = [ {port}, {port + 1} ];'
         frontends = [
             f'  {{ name = "{name}"; ranks = "{ranks}"; http = "127.0.0.1:0"; '
             f'input = "{self.address[f"{name}-input"]}"; output = "{self.address[f"{name}-output"]}"; }}'

@@ -49,8 +49,8 @@ def test_a_lockstep_group_is_told_its_four_keys(new_cluster: NewCluster) -> None
     cluster.start_coordinator()
     assert init_of(cluster, 1).parallel_config == {
         "data_parallel_master_ip": "127.0.0.1",
-        "data_parallel_master_port": 29600,
-        "_data_parallel_master_port_list": [29601, 29602],
+        "data_parallel_master_port": cluster.master_port,
+        "_data_parallel_master_port_list": [cluster.master_port, cluster.master_port + 1],
         "data_parallel_size": 2,
     }
 

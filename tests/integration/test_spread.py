@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from integration import client
+from integration.cluster import wait_until
 from integration.conftest import NewCluster
 
 
@@ -18,6 +19,7 @@ def test_a_steady_publish_of_zeros_does_not_skew_the_choice(new_cluster: NewClus
             for i in range(40):
                 stack.enter_context(client.open_post(cluster.port(), client.generate_body([burst, i], 4)))
             cluster.wait_status("fe0", lambda status: status["in_flight"] == 40 * (burst + 1), "the burst")
+            wait_until(lambda: sum(len(e.added) for e in engines) == 40 * (burst + 1), "the ADDs at the engines")
             counts = [len(engine.added) for engine in engines]
             assert max(counts) - min(counts) <= 2, counts
             # the engines report that nothing waits or runs there, each time with a new number so that it is published

@@ -179,6 +179,21 @@ static void test_an_empty_registration_is_one(void **state)
     assert_int_equal(row->registration.max_model_len, WIRE_UNKNOWN);
 }
 
+/* After a restart of the coordinator an engine's READY and its registration come over different sockets. */
+static void test_a_ready_that_overtakes_its_registration_counts(void **state)
+{
+    fixture_t *f = *state;
+    assert_int_equal(rank_table_ready(f->table, 1, no_hash, UP_MS, NULL), WG_E_UNEXPECTED_HANDSHAKE_MESSAGE);
+    assert_int_equal(f->changes, 0);
+    assert_int_equal(rank_table_register(f->table, 1, registration, UP_MS + 5, NULL), WG_OK);
+    assert_state(f, 1, WG_RANK_READY, UP_MS + 5);
+    /* one that has no READY before it waits for it */
+    assert_int_equal(rank_table_register(f->table, 0, registration, UP_MS + 6, NULL), WG_OK);
+    assert_state(f, 0, WG_RANK_HELLO, UP_MS + 6);
+    ready(f, 0, UP_MS + 7);
+    assert_state(f, 0, WG_RANK_READY, UP_MS + 7);
+}
+
 static void test_a_malformed_registration_changes_nothing(void **state)
 {
     fixture_t *f = *state;
@@ -362,6 +377,7 @@ int main(void)
         TEST(test_a_hello_in_hello_is_a_restart),
         TEST(test_a_registration_is_kept_as_it_came),
         TEST(test_an_empty_registration_is_one),
+        TEST(test_a_ready_that_overtakes_its_registration_counts),
         TEST(test_a_malformed_registration_changes_nothing),
         TEST(test_lost_ranks_do_not_count_as_registered),
         TEST(test_a_rank_that_is_lost_may_come_back_with_its_route),
