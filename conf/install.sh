@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing. "build": what the programs and the demo need; "test": the tests' too.
 set -euo pipefail
 
-packages=(gcc cmake ninja-build pkg-config curl libzmq3-dev libczmq-dev libmsgpack-dev libconfig-dev
+packages=(gcc libc6-dev cmake ninja-build pkg-config curl libzmq3-dev libczmq-dev libmsgpack-dev libconfig-dev
     libmicrohttpd-dev libjansson-dev libcmocka-dev)
 if [ "${1:-build}" = test ]; then
     packages+=(clang-format clang-tidy python3 python3-venv)
