@@ -101,7 +101,6 @@ static void test_a_removed_entry_is_the_callers_again(void **state)
     assert_int_equal(dispatcher_in_flight(dispatcher), 0);
     assert_null(dispatcher_find(dispatcher, text_of("a-00000001")));
     assert_null(dispatcher_first(dispatcher));
-    dispatcher_remove(dispatcher, entry); /* it is not there any more */
     insert(dispatcher, entry);
     assert_int_equal(dispatcher_in_flight(dispatcher), 1);
 }
@@ -185,18 +184,18 @@ static void test_100000_entries_come_and_go(void **state)
 /* As when a rank is lost. */
 static void test_everything_is_taken_out_by_way_of_the_first(void **state)
 {
-    enum { SOME = 5000 };
+    enum { MOST = 200000 }; /* quadratic, it would take minutes */
     dispatcher_t *dispatcher = *state;
     unsigned taken = 0;
     in_flight_t *entry;
-    for (unsigned i = 0; i < SOME; i++)
+    for (unsigned i = 0; i < MOST; i++)
         insert(dispatcher, numbered(i));
     while ((entry = dispatcher_first(dispatcher)) != NULL) {
         dispatcher_remove(dispatcher, entry);
         in_flight_free(entry);
         taken++;
     }
-    assert_int_equal(taken, SOME);
+    assert_int_equal(taken, MOST);
 }
 
 int main(void)

@@ -88,7 +88,7 @@ static inline int64_t on_outputs(void *context, const wire_bytes_t *frames, size
     for (size_t i = 1; i < count; i++)
         see(context, " + %.*s", (int)frames[i].size, (const char *)frames[i].data);
     see(context, "; ");
-    if (frames[0].size <= sizeof of_rank || memcmp(frames[0].data, of_rank, sizeof of_rank - 1) != 0)
+    if (frames[0].size < sizeof of_rank || memcmp(frames[0].data, of_rank, sizeof of_rank - 1) != 0)
         return -1;
     return frames[0].data[sizeof of_rank - 1] - '0';
 }

@@ -200,6 +200,94 @@ static void test_the_last_outputs_come_before_the_loss(void **state)
     zsock_destroy(&engine.output);
 }
 
+/* --- output connections --- */
+
+/* Longer than the link takes to tell a cut from a loss. */
+static int on_settled(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    see(context, "settled; ");
+    return 0;
+}
+
+/* Once more all that the link does after a connection has come or gone. */
+static void settle(fixture_t *f)
+{
+    engine_t other = engine_of(f, 1);
+    send_text(other.input, "z");
+    wait_for(f, "up 1; ");
+    engine_close(&other);
+    wait_for(f, "down 1; ");
+    zloop_timer(f->loop.loop, 50, 1, on_settled, f);
+    wait_for(f, "settled; ");
+}
+
+static engine_t engine_with_outputs(fixture_t *f)
+{
+    engine_t engine = engine_of(f, 0);
+    send_text(engine.input, "a");
+    wait_for(f, "up 0; ");
+    send_text(engine.output, "rank 0");
+    wait_for(f, "output rank 0; ");
+    text_buffer_clear(&f->seen);
+    return engine;
+}
+
+static void test_an_output_connection_that_breaks_alone_is_a_cut(void **state)
+{
+    fixture_t *f = *state;
+    engine_t engine = engine_with_outputs(f);
+    send_text(engine.output, "last");
+    wait_for(f, "output last; ");
+    zsock_destroy(&engine.output);
+    wait_for(f, "cut 0; ");
+    settle(f);
+    assert_seen(f, "output last; cut 0; registered 1 z; up 1; down 1; settled; ");
+    assert_true(engine_link_route_up(f->link, 0));
+    engine_close(&engine);
+}
+
+static void test_both_connections_that_break_are_a_loss_and_no_cut(void **state)
+{
+    fixture_t *f = *state;
+    engine_t engine = engine_with_outputs(f);
+    engine_close(&engine);
+    wait_for(f, "down 0; ");
+    settle(f);
+    assert_seen(f, "down 0; registered 1 z; up 1; down 1; settled; ");
+}
+
+/* The end of a connection may be noticed long after its successor is in use. */
+static void test_a_second_output_connection_is_a_cut_of_the_first(void **state)
+{
+    fixture_t *f = *state;
+    engine_t engine = engine_with_outputs(f);
+    zsock_t *first = engine.output;
+    engine.output = dial(&f->output, ZMQ_PUSH, NULL, 0);
+    send_text(engine.output, "rank 0 again");
+    wait_for(f, "cut 0; ");
+    assert_seen(f, "output rank 0 again; cut 0; ");
+    zsock_destroy(&first);
+    settle(f);
+    assert_seen(f, "output rank 0 again; cut 0; registered 1 z; up 1; down 1; settled; ");
+    engine_close(&engine);
+}
+
+/* PULL names no sender, so its end says nothing of a rank. */
+static void test_a_connection_that_nobody_is_known_by_is_no_cut(void **state)
+{
+    fixture_t *f = *state;
+    engine_t engine = engine_with_outputs(f);
+    zsock_t *stranger = dial(&f->output, ZMQ_PUSH, NULL, 0);
+    send_text(stranger, "hello");
+    wait_for(f, "output hello; ");
+    zsock_destroy(&stranger);
+    settle(f);
+    assert_seen(f, "output hello; registered 1 z; up 1; down 1; settled; ");
+    engine_close(&engine);
+}
+
 /* --- a second engine with the same id --- */
 
 static void test_a_second_engine_replaces_the_first(void **state)
@@ -220,6 +308,31 @@ static void test_a_second_engine_replaces_the_first(void **state)
     char rest[16];
     while (zmq_recv(zsock_resolve(first.input), rest, sizeof rest, ZMQ_DONTWAIT) >= 0)
         assert_memory_not_equal(rest, "request", 7);
+    engine_close(&first);
+    engine_close(&second);
+}
+
+/* More outputs than one handler reads in a turn, so that the registration comes between them. */
+static void test_the_replaced_engines_outputs_come_before_its_loss(void **state)
+{
+    enum { OUTPUTS = 500 };
+    fixture_t *f = *state;
+    text_buffer_t expected = {0};
+    engine_t first = engine_of(f, 0);
+    send_text(first.input, "first");
+    wait_for(f, "up 0");
+    text_buffer_clear(&f->seen);
+    for (int i = 0; i < OUTPUTS; i++) {
+        send_text(first.output, "x");
+        text_buffer_text(&expected, "output x; ");
+    }
+    engine_t second = engine_of(f, 0);
+    send_text(second.input, "second");
+    wait_for(f, "second; up 0; ");
+    text_buffer_text(&expected, "down 0; registered 0 second; up 0; ");
+    text_buffer_bytes(&expected, "", 1);
+    assert_seen(f, expected.data);
+    text_buffer_free(&expected);
     engine_close(&first);
     engine_close(&second);
 }
@@ -263,7 +376,12 @@ int main(void)
         IPC(test_the_next_engine_brings_the_route_up_again),
         IPC(test_a_lost_route_is_found_again_by_the_probe),
         INPROC(test_the_last_outputs_come_before_the_loss),
+        IPC(test_an_output_connection_that_breaks_alone_is_a_cut),
+        IPC(test_both_connections_that_break_are_a_loss_and_no_cut),
+        IPC(test_a_second_output_connection_is_a_cut_of_the_first),
+        IPC(test_a_connection_that_nobody_is_known_by_is_no_cut),
         INPROC(test_a_second_engine_replaces_the_first),
+        INPROC(test_the_replaced_engines_outputs_come_before_its_loss),
         INPROC(test_what_the_replaced_engine_had_queued_is_discarded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

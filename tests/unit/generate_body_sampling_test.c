@@ -2,6 +2,8 @@
  * user's and the model's. */
 #include "tests/unit/generate_body_fixture.h"
 
+#include <float.h>
+
 static void test_without_parameters_the_engines_defaults_hold(void **state)
 {
     (void)state;
@@ -135,8 +137,18 @@ static void test_a_tiny_temperature_is_greedy(void **state)
 static void test_what_is_above_zero_in_double_only_is_refused(void **state)
 {
     (void)state;
-    assert_float_refused(&floats[1], "1e-320");
-    assert_float_refused(&floats[5], "1e-320");
+    static const char *const values[] = {"1e-320", "1e-45", "1.1754943e-38"};
+    static const size_t rows[] = {1, 5}; /* top_p and repetition_penalty */
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const float_row_t *row = &floats[rows[i]];
+        char json[128];
+        for (size_t k = 0; k < COUNT_OF(values); k++)
+            assert_float_refused(row, values[k]);
+        snprintf(json, sizeof json, SAMPLING("'%s':%.17g"), row->name, (double)FLT_MIN);
+        generate_body_t body = taken(json);
+        assert_float_equal(float_of(&body, row), (double)FLT_MIN, 0.0);
+        generate_body_free(&body);
+    }
 }
 
 /* --- integers --- */

@@ -141,10 +141,27 @@ static void test_a_hello_in_hello_is_a_restart(void **state)
     assert_int_equal(rank_table_register(f->table, 1, registration, UP_MS, NULL), WG_OK);
     hello(f, 1, 200);
     assert_state(f, 1, WG_RANK_HELLO, 200);
+    assert_int_equal(f->changes, 1); /* the state is the same */
     assert_false(rank_table_get(f->table, 1)->registered);
     assert_false(rank_table_waiting_hello(f->table, 1));
     ready(f, 1, 300);
     assert_state(f, 1, WG_RANK_READY, 300);
+}
+
+/* A rank whose client slot was never reached: nobody would tell of its end. */
+static void test_a_second_hello_is_taken_where_the_route_is_not_up(void **state)
+{
+    fixture_t *f = *state;
+    hello(f, 1, 100);
+    ready(f, 1, 200);
+    hello(f, 1, 300);
+    assert_state(f, 1, WG_RANK_HELLO, 300);
+    assert_last_change(f, 1, WG_RANK_READY);
+    assert_false(rank_table_waiting_hello(f->table, 1));
+    ready(f, 1, 400);
+    rank_table_route(f->table, 1, true, 410);
+    assert_int_equal(rank_table_hello(f->table, 1, 420, NULL), WG_E_UNEXPECTED_HANDSHAKE_MESSAGE);
+    assert_state(f, 1, WG_RANK_READY, 400);
 }
 
 /* --- registration --- */
@@ -202,6 +219,7 @@ static void test_a_malformed_registration_changes_nothing(void **state)
     assert_string_equal(error.message,
                         "messagepack decode failed for EngineCoreReadyResponse at byte 0: not a map");
     assert_false(rank_table_get(f->table, 1)->registered);
+    assert_state(f, 1, WG_RANK_ABSENT, 0);
     assert_int_equal(rank_table_register(f->table, 1, registration, UP_MS, NULL), WG_OK);
     assert_int_equal(rank_table_register(f->table, 1, bytes_of("\xc1", 1), UP_MS, NULL), WG_E_DECODE);
     assert_true(rank_table_get(f->table, 1)->registered);
@@ -375,6 +393,7 @@ int main(void)
         TEST(test_the_waiting_engine_gets_its_turn_once_the_first_is_lost),
         TEST(test_a_hello_that_is_taken_forgets_the_one_that_waited),
         TEST(test_a_hello_in_hello_is_a_restart),
+        TEST(test_a_second_hello_is_taken_where_the_route_is_not_up),
         TEST(test_a_registration_is_kept_as_it_came),
         TEST(test_an_empty_registration_is_one),
         TEST(test_a_ready_that_overtakes_its_registration_counts),

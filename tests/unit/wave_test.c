@@ -60,6 +60,7 @@ static void test_start_wave_of_a_rank_wakes(void **state)
     (void)state;
     wave_t wave = {.current_wave = 5};
     assert_int_equal(wave_on_start(&wave, 0), NOTHING); /* B018 */
+    assert_wave(&wave, 5, false, false);
     assert_int_equal(wave_on_start(&wave, 5), WOKEN);
     assert_wave(&wave, 5, true, true);
     assert_int_equal(wave_on_start(&wave, 5), NOTHING);
@@ -78,6 +79,12 @@ static void test_work_in_a_paused_group_is_evidence(void **state)
     assert_wave(&wave, 5, true, false); /* a held rank would say the same */
     assert_int_equal(wave_on_report(&wave, 5, 0, 1), NOTHING);
     assert_wave(&wave, 5, true, true);
+    assert_int_equal(wave_on_report(&wave, 5, 1, 0), NOTHING);
+    assert_wave(&wave, 5, true, true); /* what was seen stays seen */
+    assert_int_equal(wave_on_report(&wave, 7, 0, 0), NOTHING);
+    assert_wave(&wave, 5, true, true);
+    assert_int_equal(wave_on_report(&wave, 7, 1, 0), WOKEN); /* of a wave whose end we have missed */
+    assert_wave(&wave, 7, true, false);
     wave = (wave_t){.current_wave = 5};
     assert_int_equal(wave_on_report(&wave, 5, 0, 1), WOKEN);
     assert_wave(&wave, 5, true, true);
@@ -98,8 +105,16 @@ static void test_a_prediction_is_no_observation(void **state)
 static void test_only_a_running_group_is_told_again(void **state)
 {
     (void)state;
-    const wave_t paused = {.current_wave = 3};
-    assert_int_equal(wave_on_repeat(&paused), NOTHING);
+    wave_t wave = {.current_wave = 3};
+    assert_int_equal(wave_on_repeat(&wave), NOTHING);
+    for (int64_t current = 3; current < 6; current++) {
+        assert_int_equal(wave_on_start(&wave, current), WOKEN);
+        assert_int_equal(wave_on_repeat(&wave), WAVE_START); /* as often as it is asked */
+        assert_int_equal(wave_on_repeat(&wave), WAVE_START);
+        assert_wave(&wave, current, true, true);
+        assert_int_equal(wave_on_complete(&wave, current), TOLD);
+        assert_int_equal(wave_on_repeat(&wave), NOTHING);
+    }
 }
 
 static void test_after_a_restart_the_first_complete_wave_may_be_old(void **state)
@@ -112,6 +127,11 @@ static void test_after_a_restart_the_first_complete_wave_may_be_old(void **state
     assert_wave(&wave, 4, true, false);
     assert_int_equal(wave_on_complete(&wave, 4), TOLD);
     assert_wave(&wave, 5, false, false);
+    assert_int_equal(wave_restore(&wave, 3), WOKEN);
+    assert_int_equal(wave_on_complete(&wave, 2), NOTHING); /* older than the file: says nothing */
+    assert_wave(&wave, 3, true, false);
+    assert_int_equal(wave_on_complete(&wave, 6), WOKEN);
+    assert_wave(&wave, 7, true, false);
 }
 
 static void test_a_group_that_was_just_started_is_paused(void **state)

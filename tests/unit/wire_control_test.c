@@ -250,6 +250,7 @@ static void test_malformed_messages_are_refused(void **state)
         {JSON("['JOIN',1,0,0,[[-1,null]]]"), 12, "a rank out of range"},
         {JSON("['JOIN',1,0,0,[[65536,null]]]"), 16, "a rank out of range"},
         {JSON("['JOIN',1,0,0,[[0,'text']]]"), 12, "not a byte string"},
+        {JSON("['BEAT']"), 6, "the frame ends too early"},
         {JSON("['BEAT',null]"), 6, "not an array"},
         {JSON("['BEAT',[[0,-1]]]"), 10, "a negative number"},
         {JSON("['BEAT',[[0,null]]]"), 9, "not an integer"},
@@ -257,6 +258,7 @@ static void test_malformed_messages_are_refused(void **state)
         {JSON("['BEAT',[[0,1,2]]]"), 8, "an entry with the wrong number of fields"},
         {JSON("['RANKS']"), 7, "the frame ends too early"},
         {JSON("['RANKS',[]]"), 7, "not an integer"},
+        {JSON("['RANKS',1]"), 8, "the frame ends too early"},
         {JSON("['HEARD']"), 7, "the frame ends too early"},
         {JSON("['HEARD',null]"), 7, "not an integer"},
         {JSON("['RANKS',1,[[0,4,null]]]"), 12, "an unknown rank state"},
@@ -300,7 +302,8 @@ static void test_a_message_whose_count_is_wrong_is_refused(void **state)
 }
 
 static const char *const sound[] = {"['BEAT',[[2,0],[5,300]]]", "['RANKS',3,[[0,0,null],[7,2,null]]]",
-                                    "['JOIN',1,77,9,[[3,null]]]", "['REFUSED','another configuration']"};
+                                    "['JOIN',1,77,9,[[3,null]]]", "['HEARD',300]",
+                                    "['REFUSED','another configuration']"};
 
 static void test_no_part_of_a_message_is_a_message(void **state)
 {
