@@ -51,11 +51,14 @@ def test_a_killed_engine_fails_its_own_requests_and_its_successor_serves(new_clu
 
 def test_an_engine_that_announces_its_death_is_named_in_the_error(new_cluster: NewCluster) -> None:
     cluster = new_cluster(1).start()
-    engine = cluster.start_fake_engines("0", "--step-ms", "1000", "--dead-on-term")
+    engine = cluster.start_engine(0, withhold=True)
     cluster.wait_ready()
     with client.open_post(cluster.port(), client.generate_body([1, 2, 3], 4)) as connection:
-        cluster.wait_status("fe0", lambda status: status["in_flight"] == 1, "the request")
-        assert engine.terminate() == 0
+        engine.wait_added()
+        engine.send_sentinel()
+        cluster["fe0"].wait_log("is dying")  # it comes over another connection than the loss
+        engine.close()
+        cluster.engines.remove(engine)
         client.error_of(connection.whole(), 503, "engine_core_dead")
 
 
