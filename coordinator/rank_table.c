@@ -218,7 +218,9 @@ wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t
     wg_status_t status = keep_response(table, rank, response, error);
     if (status != WG_OK || table->entries[rank].public.state != WG_RANK_ABSENT)
         return status;
-    bool ready = table->entries[rank].early_ready;
+    const entry_t *entry = &table->entries[rank];
+    bool ready =
+        entry->early_ready && (!table->lockstep || rank_with_other_hash(table, rank, entry->hash) < 0);
     set_state(table, rank, ready ? WG_RANK_READY : WG_RANK_HELLO, now_ms);
     return WG_OK;
 }

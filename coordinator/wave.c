@@ -75,5 +75,5 @@ wave_actions_t wave_on_repeat(const wave_t *wave)
 
 wave_actions_t wave_raise(wave_t *wave)
 {
-    return run(wave, wave->current_wave + 1, false);
+    return wave->current_wave < INT64_MAX ? run(wave, wave->current_wave + 1, false) : 0;
 }

@@ -152,6 +152,8 @@ static void test_a_stuck_group_is_raised_by_one(void **state)
     wave_t wave = {.current_wave = 3, .running = true, .observed = true};
     assert_int_equal(wave_raise(&wave), WOKEN);
     assert_wave(&wave, 4, true, false);
+    wave.current_wave = INT64_MAX;
+    assert_int_equal(wave_raise(&wave), NOTHING);
 }
 
 int main(void)
