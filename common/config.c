@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRONTENDS_MAX 1024u
-
 void wg_config_destroy(wg_config_t **config)
 {
     wg_config_t *self = *config;
@@ -18,9 +16,16 @@ void wg_config_destroy(wg_config_t **config)
         free(self->frontends[i].name);
         free(self->frontends[i].ranks);
     }
+    for (uint32_t i = 0; i < self->adapter_count; i++) {
+        free(self->adapters[i].name);
+        free(self->adapters[i].path);
+    }
     free(self->frontends);
+    free(self->adapters);
     free(self->path);
     free(self->model.name);
+    free(self->model.path);
+    free(self->model.structured_outputs_backend);
     free(self->model.eos_token_ids);
     free(self->ranks.master_ip);
     free(self->coordinator.state_file);
@@ -52,11 +57,11 @@ static wg_status_t check_kind(const config_reading_t *reading, const config_plac
 }
 
 /* Every key of that group must be in the table. */
-static wg_status_t check_keys(const config_reading_t *reading, const char *section, uint32_t frontend,
+static wg_status_t check_keys(const config_reading_t *reading, const char *section, uint32_t index,
                               const config_node_t *group)
 {
     for (uint32_t i = 0; i < config_node_count(group); i++) {
-        const config_place_t place = {section, frontend, config_node_name(config_node_child(group, i))};
+        const config_place_t place = {section, index, config_node_name(config_node_child(group, i))};
         bool is_section = *section == '\0' && config_section_exists(place.name);
         if (!is_section && !config_key_find(section, place.name))
             return config_fail(reading, &place, "unknown key");
@@ -64,18 +69,21 @@ static wg_status_t check_keys(const config_reading_t *reading, const char *secti
     return WG_OK;
 }
 
-static wg_status_t check_frontends(const config_reading_t *reading, const config_node_t *list)
+static wg_status_t check_list(const config_reading_t *reading, const config_repeat_t *repeat,
+                              const config_node_t *list)
 {
-    const config_place_t all = {CONFIG_FRONTENDS, 0, NULL};
+    const config_place_t all = {repeat->section, 0, NULL};
+    uint32_t least = repeat->is_required ? 1 : 0;
     uint32_t count = config_node_count(list);
     wg_status_t status = check_kind(reading, &all, list, CONFIG_NODE_LIST);
-    if (status == WG_OK && (count == 0 || count > FRONTENDS_MAX))
-        status = config_fail(reading, &all, "has %u frontends, must have 1 to %u", count, FRONTENDS_MAX);
+    if (status == WG_OK && (count < least || count > CONFIG_REPEATS_MAX))
+        status = config_fail(reading, &all, "has %u %s, must have %u to %u", count, repeat->section, least,
+                             CONFIG_REPEATS_MAX);
     for (uint32_t i = 0; i < count && status == WG_OK; i++) {
-        const config_place_t one = {CONFIG_FRONTENDS, i, ""};
+        const config_place_t one = {repeat->section, i, ""};
         status = check_kind(reading, &one, config_node_child(list, i), CONFIG_NODE_GROUP);
         if (status == WG_OK)
-            status = check_keys(reading, CONFIG_FRONTENDS, i, config_node_child(list, i));
+            status = check_keys(reading, repeat->section, i, config_node_child(list, i));
     }
     return status;
 }
@@ -90,24 +98,27 @@ static wg_status_t check_outline(const config_reading_t *reading)
         const config_place_t place = {name, 0, NULL};
         if (!config_section_exists(name))
             continue;
-        if (strcmp(name, CONFIG_FRONTENDS) == 0)
-            status = check_frontends(reading, node);
+        const config_repeat_t *repeat = config_repeat_find(name);
+        if (repeat)
+            status = check_list(reading, repeat, node);
         else if ((status = check_kind(reading, &place, node, CONFIG_NODE_GROUP)) == WG_OK)
             status = check_keys(reading, name, 0, node);
     }
     return status;
 }
 
-static wg_status_t make_frontends(const config_reading_t *reading)
+static wg_status_t make_lists(const config_reading_t *reading)
 {
-    const config_place_t place = {CONFIG_FRONTENDS, 0, NULL};
-    const config_node_t *list = config_place_node(reading, &place);
-    if (!list)
-        return config_fail(reading, &place, "is required");
-    reading->config->frontends = calloc(config_node_count(list), sizeof *reading->config->frontends);
-    if (!reading->config->frontends)
-        return WG_FAIL(reading->error, SYSTEM, reading->path, strerror(ENOMEM));
-    reading->config->frontend_count = config_node_count(list);
+    size_t count;
+    const config_repeat_t *repeats = config_repeats(&count);
+    for (size_t i = 0; i < count; i++) {
+        const config_place_t place = {repeats[i].section, 0, NULL};
+        const config_node_t *list = config_place_node(reading, &place);
+        if (!list && repeats[i].is_required)
+            return config_fail(reading, &place, "is required");
+        if (!config_repeat_make(&repeats[i], reading->config, list ? config_node_count(list) : 0))
+            return WG_FAIL(reading->error, SYSTEM, reading->path, strerror(ENOMEM));
+    }
     return WG_OK;
 }
 
@@ -116,7 +127,8 @@ static wg_status_t read_key(const config_reading_t *reading, const config_key_t 
     wg_status_t status = WG_OK;
     for (uint32_t i = 0; i < config_key_repeats(key, reading->config) && status == WG_OK; i++) {
         const config_place_t place = {key->section, i, key->name};
-        void *base = config_key_is_repeated(key) ? (void *)&reading->config->frontends[i] : reading->config;
+        const config_repeat_t *repeat = config_repeat_find(key->section);
+        void *base = repeat ? config_repeat_element(repeat, reading->config, i) : reading->config;
         const config_value_t value = {reading, &place, key, base};
         status = config_value_read(&value, config_place_node(reading, &place));
     }
@@ -129,7 +141,7 @@ static wg_status_t read_all(const config_reading_t *reading)
     const config_key_t *keys = config_keys(&count);
     wg_status_t status = check_outline(reading);
     if (status == WG_OK)
-        status = make_frontends(reading);
+        status = make_lists(reading);
     for (size_t i = 0; i < count && status == WG_OK; i++)
         status = read_key(reading, &keys[i]);
     return status == WG_OK ? config_check(reading) : status;

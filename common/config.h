@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define WG_CONFIG_UNSET INT64_MIN /* an int that the file leaves open */
+
 #define WG_ADDRESS_SIZE 128u /* "ipc://" and the 107 bytes that a socket path may have, and the NUL */
 
 /* A ZMQ endpoint. `bind` equals `address` unless the file has a `<key>_bind` beside the key.
@@ -34,14 +36,33 @@ typedef struct {
     config_http_t http;
 } config_frontend_t;
 
+/* A LoRA adapter, which requests name in `model`. */
+typedef struct {
+    char *name;
+    int64_t id; /* at least 1 */
+    char *path; /* where the engines find it */
+} config_adapter_t;
+
 typedef struct wg_config {
     char *path; /* the file, as given */
     struct {
         char *name;
+        char *path;             /* of its config.json and generation_config.json; empty: none */
         int64_t vocab_size;     /* 0: unknown */
         int64_t *eos_token_ids; /* the first is the primary one */
         uint32_t eos_count;
+        char *structured_outputs_backend; /* the engines' grammar compiler, as each request names it */
     } model;
+    struct { /* what a request gets that does not say; NAN and WG_CONFIG_UNSET until model_files_apply */
+        double temperature;
+        double top_p;
+        double min_p;
+        double repetition_penalty;
+        int64_t top_k;
+        int64_t max_tokens; /* 0: as many as fit */
+    } defaults;
+    config_adapter_t *adapters;
+    uint32_t adapter_count;
     struct {
         uint32_t count;
         bool lockstep;
@@ -68,8 +89,19 @@ typedef struct wg_config {
         int64_t max_body_bytes;   /* of one HTTP request */
         int64_t max_stream_bytes; /* unread output of one response */
         int64_t max_connections;  /* HTTP, per process */
+        int64_t max_header_bytes; /* of one HTTP request: its line and headers */
+        int64_t max_headers;
+        int64_t max_json_depth;   /* of a body */
+        int64_t max_ids_per_list; /* token ids in any list but the prompt */
+        int64_t max_choices;      /* n */
+        int64_t max_prompts;      /* of one completions request */
+        int64_t max_logprobs;     /* logprobs and prompt_logprobs; -1: any number */
     } limits;
     struct {
+        int64_t request_deadline_ms;   /* unless the request says; 0: none */
+        int64_t keep_alive_ms;         /* a comment in a stream after so long a silence; 0: never */
+        int64_t http_header_ms;        /* for a request's line and headers to arrive; 0: no limit */
+        int64_t http_body_ms;          /* for its body, from then on; 0: no limit */
         int64_t heartbeat_interval_ms; /* ZMTP, on every ROUTER that engines dial */
         int64_t heartbeat_timeout_ms;
         int64_t waiting_log_ms;   /* how often missing ranks are named while the cluster starts */

@@ -114,6 +114,27 @@ static wg_status_t check_names(const config_reading_t *reading)
     return status;
 }
 
+/* Requests name the model or an adapter in the same field, and engines know adapters by their ids. */
+static wg_status_t check_adapters(const config_reading_t *reading)
+{
+    const wg_config_t *config = reading->config;
+    for (uint32_t i = 0; i < config->adapter_count; i++) {
+        const config_place_t name = {CONFIG_ADAPTERS, i, "name"};
+        const config_place_t id = {CONFIG_ADAPTERS, i, "id"};
+        if (strcmp(config->adapters[i].name, config->model.name) == 0)
+            return config_fail(reading, &name, "`%.64s` is the name of the model too", config->model.name);
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(config->adapters[i].name, config->adapters[k].name) == 0)
+                return config_fail(reading, &name, "`%.64s` is the name of adapters[%u] too",
+                                   config->adapters[i].name, k);
+            if (config->adapters[i].id == config->adapters[k].id)
+                return config_fail(reading, &id, "%" PRId64 " is the id of adapters[%u] too",
+                                   config->adapters[i].id, k);
+        }
+    }
+    return WG_OK;
+}
+
 static wg_status_t check_coverage(const config_reading_t *reading)
 {
     const wg_config_t *config = reading->config;
@@ -137,8 +158,8 @@ static wg_status_t check_coverage(const config_reading_t *reading)
 wg_status_t config_check(const config_reading_t *reading)
 {
     wg_status_t (*const checks[])(const config_reading_t *) = {
-        check_model, check_lockstep, check_wave_sockets,   check_timeouts,
-        check_names, check_coverage, config_check_sockets,
+        check_model, check_lockstep, check_wave_sockets, check_timeouts,
+        check_names, check_adapters, check_coverage,     config_check_sockets,
     };
     wg_status_t status = WG_OK;
     for (size_t i = 0; i < sizeof checks / sizeof *checks && status == WG_OK; i++)

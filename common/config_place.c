@@ -1,11 +1,10 @@
 #include "common/config_place.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 static bool is_repeated(const config_place_t *place)
 {
-    return strcmp(place->section, CONFIG_FRONTENDS) == 0;
+    return config_repeat_find(place->section) != NULL;
 }
 
 static const config_node_t *member_of_group(const config_node_t *node, const char *name)
@@ -21,7 +20,7 @@ static const config_node_t *group_node(const config_reading_t *reading, const co
     const config_node_t *node = config_node_member(reading->root, place->section);
     if (!node || !place->name || !is_repeated(place))
         return node;
-    return place->frontend < config_node_count(node) ? config_node_child(node, place->frontend) : NULL;
+    return place->index < config_node_count(node) ? config_node_child(node, place->index) : NULL;
 }
 
 const config_node_t *config_place_node(const config_reading_t *reading, const config_place_t *place)
@@ -38,7 +37,7 @@ const char *config_place_text(const config_place_t *place, char text[CONFIG_KEY_
     else if (!place->name)
         snprintf(text, CONFIG_KEY_TEXT_SIZE, "%s", place->section);
     else if (is_repeated(place))
-        snprintf(text, CONFIG_KEY_TEXT_SIZE, "%s[%u]%s%s", place->section, place->frontend, *name ? "." : "",
+        snprintf(text, CONFIG_KEY_TEXT_SIZE, "%s[%u]%s%s", place->section, place->index, *name ? "." : "",
                  name);
     else
         snprintf(text, CONFIG_KEY_TEXT_SIZE, "%s.%s", place->section, name);

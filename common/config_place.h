@@ -4,10 +4,10 @@
 #define WG_COMMON_CONFIG_PLACE_H
 
 #include "common/config.h"
+#include "common/config_repeat.h"
 #include "common/config_source.h"
 
-#define CONFIG_TOP ""                /* the section of the keys that stand in no group */
-#define CONFIG_FRONTENDS "frontends" /* the one section that is a list of groups */
+#define CONFIG_TOP "" /* the section of the keys that stand in no group */
 
 /* A file while it is being read: config is filled from the settings below root. */
 typedef struct {
@@ -19,8 +19,8 @@ typedef struct {
 
 typedef struct {
     const char *section;
-    uint32_t frontend; /* which one, where section is CONFIG_FRONTENDS and name is not NULL */
-    const char *name;  /* NULL: the section as a whole; "": that one frontend as a whole */
+    uint32_t index;   /* which element, where section is a list (config_repeat.h) and name is not NULL */
+    const char *name; /* NULL: the section as a whole; "": that one element as a whole */
 } config_place_t;
 
 /* The setting there, or NULL where the file does not have it. */

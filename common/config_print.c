@@ -20,14 +20,17 @@ static void print_values(const config_key_t *first, const config_key_t *end, con
     }
 }
 
-static void print_frontends(const config_key_t *first, const config_key_t *end, const wg_config_t *config,
-                            FILE *stream)
+static void print_list(const config_key_t *first, const config_key_t *end, const wg_config_t *config,
+                       FILE *stream)
 {
+    uint32_t count = config_key_repeats(first, config);
+    if (count == 0)
+        return;
     fprintf(stream, "%s = (\n", first->section);
-    for (uint32_t i = 0; i < config->frontend_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         fputs("    {\n", stream);
         print_values(first, end, config_key_base(first, config, i), "        ", stream);
-        fputs(i + 1 < config->frontend_count ? "    },\n" : "    }\n", stream);
+        fputs(i + 1 < count ? "    },\n" : "    }\n", stream);
     }
     fputs(");\n", stream);
 }
@@ -36,7 +39,7 @@ static void print_section(const config_key_t *first, const config_key_t *end, co
                           FILE *stream)
 {
     if (config_key_is_repeated(first)) {
-        print_frontends(first, end, config, stream);
+        print_list(first, end, config, stream);
     } else if (*first->section == '\0') {
         print_values(first, end, config, "", stream);
     } else {

@@ -326,6 +326,11 @@ bool config_node_bool(const config_node_t *node)
     return config_setting_get_bool(setting_of(node));
 }
 
+double config_node_float(const config_node_t *node)
+{
+    return config_setting_get_float(setting_of(node));
+}
+
 const char *config_node_text(const config_node_t *node)
 {
     return config_setting_get_string(setting_of(node));

@@ -46,6 +46,7 @@ const config_node_t *config_node_member(const config_node_t *group, const char *
 /* Each only for a node of that kind. */
 int64_t config_node_int(const config_node_t *node);
 bool config_node_bool(const config_node_t *node);
+double config_node_float(const config_node_t *node);
 const char *config_node_text(const config_node_t *node); /* belongs to the source */
 
 /* WG_E_CONFIG at a line of the file (0: the file as a whole). The reason's bytes that are not printable ASCII

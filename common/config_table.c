@@ -4,6 +4,7 @@
 
 #define IN_CONFIG(member) offsetof(wg_config_t, member)
 #define IN_FRONTEND(member) offsetof(config_frontend_t, member)
+#define IN_ADAPTER(member) offsetof(config_adapter_t, member)
 
 #define REQUIRED NULL
 #define NONE ""
@@ -26,10 +27,35 @@ static const config_key_t keys[] = {
 
     {"model", "name", &config_type_text, IN_CONFIG(model.name), 0, 0, 0, REQUIRED,
      "the name that requests give in `model`"},
+    {"model", "path", &config_type_text, IN_CONFIG(model.path), 0, 0, 0, NONE,
+     "the model's folder: a frontend takes from its `config.json` and `generation_config.json` what this "
+     "file "
+     "leaves open of `vocab_size`, `eos_token_ids` and `defaults`"},
     {"model", "vocab_size", &config_type_int, IN_CONFIG(model.vocab_size), 0, 1, TOKEN_MAX, NONE,
      "token ids must be below it; without it they are not checked against the vocabulary"},
     {"model", "eos_token_ids", &config_type_ints, IN_CONFIG(model.eos_token_ids), IN_CONFIG(model.eos_count),
      0, TOKEN_MAX, NONE, "the tokens that end a text, the primary one first"},
+    {"model", "structured_outputs_backend", &config_type_backend, IN_CONFIG(model.structured_outputs_backend),
+     0, 0, 0, "guidance",
+     "the engines' grammar compiler: `guidance`, `xgrammar`, `outlines` or `lm-format-enforcer`"},
+
+    {"defaults", "temperature", &config_type_float, IN_CONFIG(defaults.temperature), 0, 0, 2, NONE,
+     "of requests that do not say; without it the model's (`model.path`), else 1"},
+    {"defaults", "top_p", &config_type_float_above, IN_CONFIG(defaults.top_p), 0, 0, 1, NONE, "the same"},
+    {"defaults", "min_p", &config_type_float, IN_CONFIG(defaults.min_p), 0, 0, 1, NONE, "the same, else 0"},
+    {"defaults", "repetition_penalty", &config_type_float_above, IN_CONFIG(defaults.repetition_penalty), 0, 0,
+     TOKEN_MAX, NONE, "the same, else 1"},
+    {"defaults", "top_k", &config_type_optional_int, IN_CONFIG(defaults.top_k), 0, -1, TOKEN_MAX, NONE,
+     "the same, else 0; -1 and 0: off"},
+    {"defaults", "max_tokens", &config_type_optional_int, IN_CONFIG(defaults.max_tokens), 0, 0, TOKEN_MAX,
+     NONE, "the same, else 0: as many as fit into the model length"},
+
+    {CONFIG_ADAPTERS, "name", &config_type_text, IN_ADAPTER(name), 0, 0, 0, REQUIRED,
+     "of a LoRA adapter, which requests give in `model`"},
+    {CONFIG_ADAPTERS, "id", &config_type_int, IN_ADAPTER(id), 0, 1, TOKEN_MAX, REQUIRED,
+     "by which the engines know it"},
+    {CONFIG_ADAPTERS, "path", &config_type_text, IN_ADAPTER(path), 0, 0, 0, REQUIRED,
+     "where the engines find it"},
 
     {"ranks", "count", &config_type_count, IN_CONFIG(ranks.count), 0, 1, WG_RANK_MAX + 1, REQUIRED,
      "how many engine ranks the cluster has"},
@@ -82,6 +108,20 @@ static const config_key_t keys[] = {
      "4194304", "output of one request that its client has not read yet; above that the request is aborted"},
     {"limits", "max_connections", &config_type_int, IN_CONFIG(limits.max_connections), 0, 1, 1000000, "8192",
      "HTTP connections of one process"},
+    {"limits", "max_header_bytes", &config_type_int, IN_CONFIG(limits.max_header_bytes), 0, 2048, 65536,
+     "8192", "the line and the headers of one HTTP request"},
+    {"limits", "max_headers", &config_type_int, IN_CONFIG(limits.max_headers), 0, 8, 1000, "100",
+     "headers of one HTTP request"},
+    {"limits", "max_json_depth", &config_type_int, IN_CONFIG(limits.max_json_depth), 0, 4, 64, "32",
+     "nesting of a body"},
+    {"limits", "max_ids_per_list", &config_type_int, IN_CONFIG(limits.max_ids_per_list), 0, 1, 1000000,
+     "16384", "token ids in any list of a request but its prompt"},
+    {"limits", "max_choices", &config_type_int, IN_CONFIG(limits.max_choices), 0, 1, 1024, "16",
+     "`n` of a request"},
+    {"limits", "max_prompts", &config_type_int, IN_CONFIG(limits.max_prompts), 0, 1, 4096, "64",
+     "prompts of one completions request"},
+    {"limits", "max_logprobs", &config_type_int, IN_CONFIG(limits.max_logprobs), 0, -1, 1000000, "20",
+     "`logprobs` and `prompt_logprobs` of a request; -1: any number, and -1 for all is allowed"},
 
     {"timeouts", "heartbeat_interval_ms", &config_type_int, IN_CONFIG(timeouts.heartbeat_interval_ms), 0, 100,
      HOUR_MS, "2000", "how often the connection to each engine is probed"},
@@ -97,6 +137,15 @@ static const config_key_t keys[] = {
     {"timeouts", "http_idle_ms", &config_type_int, IN_CONFIG(timeouts.http_idle_ms), 0, 0, DAY_MS, "120000",
      "an HTTP connection on which nothing moves and nothing is awaited is closed after it; 0: never, else at "
      "least 1000"},
+    {"timeouts", "http_header_ms", &config_type_int, IN_CONFIG(timeouts.http_header_ms), 0, 0, DAY_MS,
+     "10000", "how long the line and the headers of a request may take to arrive; 0: for ever"},
+    {"timeouts", "http_body_ms", &config_type_int, IN_CONFIG(timeouts.http_body_ms), 0, 0, DAY_MS, "60000",
+     "how long its body may take after them; 0: for ever"},
+    {"timeouts", "request_deadline_ms", &config_type_int, IN_CONFIG(timeouts.request_deadline_ms), 0, 0,
+     DAY_MS, "0", "how long a request may take that does not give its own `deadline_ms`; 0: for ever"},
+    {"timeouts", "keep_alive_ms", &config_type_int, IN_CONFIG(timeouts.keep_alive_ms), 0, 0, DAY_MS, "0",
+     "a stream that is silent for so long gets a comment line, for proxies that cut silent connections; 0: "
+     "none"},
 };
 
 const config_key_t *config_keys(size_t *count)
@@ -125,15 +174,17 @@ bool config_section_exists(const char *name)
 
 bool config_key_is_repeated(const config_key_t *key)
 {
-    return strcmp(key->section, CONFIG_FRONTENDS) == 0;
+    return config_repeat_find(key->section) != NULL;
 }
 
-const void *config_key_base(const config_key_t *key, const wg_config_t *config, uint32_t frontend)
+const void *config_key_base(const config_key_t *key, const wg_config_t *config, uint32_t index)
 {
-    return config_key_is_repeated(key) ? (const void *)&config->frontends[frontend] : config;
+    const config_repeat_t *repeat = config_repeat_find(key->section);
+    return repeat ? config_repeat_element(repeat, config, index) : (const void *)config;
 }
 
 uint32_t config_key_repeats(const config_key_t *key, const wg_config_t *config)
 {
-    return config_key_is_repeated(key) ? config->frontend_count : 1;
+    const config_repeat_t *repeat = config_repeat_find(key->section);
+    return repeat ? config_repeat_count(repeat, config) : 1;
 }

@@ -11,8 +11,7 @@ struct config_key {
     const char *section; /* CONFIG_TOP or a group; the keys of one section stand together */
     const char *name;
     const config_type_t *type;
-    size_t
-        at; /* of the value, in wg_config_t or, where the section is CONFIG_FRONTENDS, in config_frontend_t */
+    size_t at;       /* of the value, in wg_config_t or, where the section is a list, in its element */
     size_t count_at; /* lists: of the uint32_t that counts them */
     int64_t min;     /* ints, and the elements of lists */
     int64_t max;
@@ -26,13 +25,13 @@ const config_key_t *config_keys(size_t *count);
 const config_key_t *config_key_find(const char *section, const char *name);
 bool config_section_exists(const char *name);
 
-/* Does its section stand once per frontend? */
+/* Is its section a list of groups? */
 bool config_key_is_repeated(const config_key_t *key);
 
-/* How often its section stands in that config: once, or once per frontend. */
+/* How often its section stands in that config: once, or once per element. */
 uint32_t config_key_repeats(const config_key_t *key, const wg_config_t *config);
 
-/* Where the key's section is in memory: the wg_config_t, or that frontend. */
-const void *config_key_base(const config_key_t *key, const wg_config_t *config, uint32_t frontend);
+/* Where the key's section is in memory: the wg_config_t, or that element. */
+const void *config_key_base(const config_key_t *key, const wg_config_t *config, uint32_t index);
 
 #endif

@@ -45,7 +45,8 @@ wg_status_t config_value_read(const config_value_t *value, const config_node_t *
     }
     config_node_kind_t kind = config_node_kind(node);
     bool list = type->kind == CONFIG_NODE_ARRAY && kind == CONFIG_NODE_LIST;
-    if (kind != type->kind && !list)
+    bool number = type->kind == CONFIG_NODE_FLOAT && kind == CONFIG_NODE_INT;
+    if (kind != type->kind && !list && !number)
         return config_fail(value->reading, value->place, "must be %s, not %s",
                            config_node_kind_name(type->kind), config_node_kind_name(kind));
     return type->read(value, node);
@@ -88,6 +89,21 @@ static void print_int(const config_key_t *key, const void *base, FILE *stream)
 
 const config_type_t config_type_int = {
     "int", CONFIG_NODE_INT, read_int, fall_back_int, is_set_int, print_int,
+};
+
+static wg_status_t fall_back_unset(const config_value_t *value)
+{
+    *(int64_t *)config_value_field(value) = WG_CONFIG_UNSET;
+    return WG_OK;
+}
+
+static bool is_set_optional_int(const config_key_t *key, const void *base)
+{
+    return *(const int64_t *)config_value_at(key, base) != WG_CONFIG_UNSET;
+}
+
+const config_type_t config_type_optional_int = {
+    "int", CONFIG_NODE_INT, read_int, fall_back_unset, is_set_optional_int, print_int,
 };
 
 static wg_status_t read_count(const config_value_t *value, const config_node_t *node)
@@ -212,13 +228,29 @@ static wg_status_t read_level(const config_value_t *value, const config_node_t *
     return set_text(value, config_node_text(node));
 }
 
-static wg_status_t fall_back_level(const config_value_t *value)
+static wg_status_t fall_back_text(const config_value_t *value)
 {
     return set_text(value, value->key->fallback);
 }
 
 const config_type_t config_type_level = {
-    "string", CONFIG_NODE_TEXT, read_level, fall_back_level, is_set_text, print_text,
+    "string", CONFIG_NODE_TEXT, read_level, fall_back_text, is_set_text, print_text,
+};
+
+static wg_status_t read_backend(const config_value_t *value, const config_node_t *node)
+{
+    static const char *const names[] = {"guidance", "xgrammar", "outlines", "lm-format-enforcer"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(config_node_text(node), names[i]) == 0)
+            return set_text(value, names[i]);
+    }
+    return config_fail(value->reading, value->place,
+                       "must be guidance, xgrammar, outlines or lm-format-enforcer, not `%.64s`",
+                       config_node_text(node));
+}
+
+const config_type_t config_type_backend = {
+    "string", CONFIG_NODE_TEXT, read_backend, fall_back_text, is_set_text, print_text,
 };
 
 /* --- lists --- */

@@ -30,15 +30,19 @@ typedef struct config_type {
     void (*print)(const config_key_t *key, const void *base, FILE *stream);
 } config_type_t;
 
-extern const config_type_t config_type_int;   /* int64_t */
-extern const config_type_t config_type_count; /* uint32_t */
+extern const config_type_t config_type_int;          /* int64_t */
+extern const config_type_t config_type_optional_int; /* WG_CONFIG_UNSET where absent */
+extern const config_type_t config_type_float;        /* double; NAN where absent */
+extern const config_type_t config_type_float_above;  /* the same; the least value itself is out of range */
+extern const config_type_t config_type_count;        /* uint32_t */
 extern const config_type_t config_type_bool;
 extern const config_type_t config_type_text; /* UTF-8 without control characters */
 extern const config_type_t config_type_name; /* of a frontend */
 extern const config_type_t config_type_host;
-extern const config_type_t config_type_level; /* of the log */
-extern const config_type_t config_type_ints;  /* no duplicates */
-extern const config_type_t config_type_ranks; /* needs ranks.count to be read before */
+extern const config_type_t config_type_level;   /* of the log */
+extern const config_type_t config_type_backend; /* of structured outputs */
+extern const config_type_t config_type_ints;    /* no duplicates */
+extern const config_type_t config_type_ranks;   /* needs ranks.count to be read before */
 extern const config_type_t config_type_address;
 extern const config_type_t config_type_bind; /* needs its address, the key before it, to be read before */
 extern const config_type_t config_type_http;

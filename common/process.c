@@ -104,6 +104,10 @@ static bool read_config(wg_config_t **out, const process_program_t *program, con
                 arguments->name);
         return false;
     }
+    if (program->complete && program->complete(*out, &error) != WG_OK) {
+        fprintf(stderr, "%s: %s\n", program->program, error.message);
+        return false;
+    }
     *exit_code = EXIT_SUCCESS;
     if (arguments->check)
         wg_config_print(*out, stdout);

@@ -15,6 +15,8 @@ typedef struct {
     const char *summary;  /* one sentence for --help */
     bool takes_name;      /* has and needs -n NAME, a frontend of the configuration */
 
+    /* Completes the configuration after it was read; NULL: nothing to do. Failing ends the process with 2. */
+    wg_status_t (*complete)(wg_config_t *config, wg_error_t *error);
     /* Opens the program's parts in process_loop; name is NULL unless takes_name. Failing ends the process. */
     wg_status_t (*open)(void **self, process_t *process, const wg_config_t *config, const char *name,
                         wg_error_t *error);

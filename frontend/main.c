@@ -1,3 +1,4 @@
+#include "common/model_files.h"
 #include "common/process.h"
 #include "frontend/frontend.h"
 
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
         .log_name = "frontend",
         .summary = "Serves HTTP for a subset of the engine ranks of a cluster.",
         .takes_name = true,
+        .complete = model_files_apply,
         .open = open_frontend,
         .stop = stop_frontend,
         .close = close_frontend,
