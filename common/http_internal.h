@@ -7,8 +7,9 @@
  *   http_response.c    the answer, whole or as a stream
  *   http_error.c       errors as JSON
  *
- * A user's callback runs in two places only, both inside MHD_run or MHD_stop_daemon: the handler when a
- * request is complete, on_gone when libmicrohttpd says that an exchange has ended. All else (a client that
+ * A user's callback runs in three places only, all inside MHD_run or MHD_stop_daemon: the handler when a request
+ * is complete, on_gone when libmicrohttpd says that an exchange has ended, on_room when it asks for more of a
+ * stream than there is. All else (a client that
  * left, a stream that is cut) works by breaking the connection, and lets libmicrohttpd find it broken. */
 #ifndef WG_COMMON_HTTP_INTERNAL_H
 #define WG_COMMON_HTTP_INTERNAL_H
@@ -54,6 +55,8 @@ struct http_exchange {
     size_t taken;
     size_t whole_size; /* of a response given whole */
     http_gone_fn *on_gone;
+    http_room_fn *on_room;
+    bool is_room_due; /* written to since on_room was last called */
     void *user;
     LIST_ENTRY(http_exchange) all;
     LIST_ENTRY(http_exchange) pending;

@@ -133,10 +133,21 @@ static void forget_taken(http_exchange_t *exchange)
     exchange->taken = 0;
 }
 
+/* May change anything about the stream but its being there. */
+static void offer_room(http_exchange_t *exchange)
+{
+    if (exchange->state != EXCHANGE_STREAMING || !exchange->is_room_due || !exchange->on_room)
+        return;
+    exchange->is_room_due = false;
+    exchange->on_room(exchange->connection->server->options.context, exchange);
+}
+
 static ssize_t on_read(void *context, uint64_t position, char *buffer, size_t room)
 {
     (void)position;
     http_exchange_t *exchange = context;
+    if (exchange->output.size == exchange->taken && !exchange->is_cut)
+        offer_room(exchange);
     size_t left = exchange->output.size - exchange->taken;
     if (exchange->is_cut) {
         /* One byte that never leaves: the socket is reset, so sending it fails, and libmicrohttpd cleans up at
@@ -195,8 +206,19 @@ size_t http_stream_write(http_exchange_t *exchange, const void *data, size_t siz
         return 0;
     }
     exchange->connection->server->stats.buffered_bytes += size;
+    exchange->is_room_due = true;
     http_exchange_wake(exchange);
     return exchange->output.size - exchange->taken;
+}
+
+size_t http_stream_waiting(const http_exchange_t *exchange)
+{
+    return exchange->output.size - exchange->taken;
+}
+
+void http_exchange_on_room(http_exchange_t *exchange, http_room_fn *on_room)
+{
+    exchange->on_room = on_room;
 }
 
 void http_stream_end(http_exchange_t *exchange)

@@ -31,6 +31,8 @@ typedef void http_handler_fn(void *context, http_exchange_t *exchange);
  * nowhere. */
 typedef void http_gone_fn(void *context, http_exchange_t *exchange);
 
+typedef void http_room_fn(void *context, http_exchange_t *exchange);
+
 typedef struct {
     const char *method; /* "GET", "POST" */
     const char *path;   /* exact */
@@ -114,6 +116,11 @@ void http_stream_begin(http_exchange_t *exchange, int status, const http_header_
  * this write included: the caller holds that against its limit. 0: the client is gone, on_gone follows.
  * The stream of a HEAD takes nothing, and ends in on_gone unless http_stream_end comes first. */
 size_t http_stream_write(http_exchange_t *exchange, const void *data, size_t size);
+/* The bytes that the transport has not taken yet. */
+size_t http_stream_waiting(const http_exchange_t *exchange);
+/* Has on_room called whenever the transport has taken all that was written to a stream that goes on: once for
+ * each time, from the loop. It may write, end or cut the stream. */
+void http_exchange_on_room(http_exchange_t *exchange, http_room_fn *on_room);
 /* No more writes. What there is will still be sent, but nothing is reported any more. */
 void http_stream_end(http_exchange_t *exchange);
 /* Drops what is not yet sent and resets the connection: for a reader that does not read. */
