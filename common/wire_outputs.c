@@ -162,31 +162,64 @@ static void read_stop_reason(wire_reader_t *reader, wire_output_t *out)
         wire_reader_int(reader, &out->stop_token);
 }
 
-/* prefill_stats is the first map behind index 8 with the key num_prompt_tokens: its index differs between
- * versions (protocol.md 6). Consumes one field, whatever it is. */
-static void read_if_prefill_stats(wire_reader_t *reader, wire_output_t *out)
+typedef enum { MAP_OTHER, MAP_PREFILL_STATS, MAP_TRACE_HEADERS } map_kind_t;
+
+/* What a map behind index 8 is, by its keys: the indexes differ between versions (protocol.md 6). */
+static map_kind_t read_map(wire_bytes_t raw, int64_t *cached)
 {
-    wire_reader_t inner = *reader;
+    wire_reader_t reader;
     uint32_t pairs = 0;
-    bool found = false;
-    int64_t cached = 0;
-    if (!wire_reader_skip(reader) || out->cached_tokens >= 0 || wire_reader_peek(&inner) != WIRE_MAP)
-        return;
-    wire_reader_map(&inner, &pairs);
-    for (uint32_t i = 0; i < pairs && !inner.fault; i++) {
+    map_kind_t kind = MAP_OTHER;
+    *cached = 0;
+    wire_reader_init(&reader, raw.data, raw.size);
+    wire_reader_map(&reader, &pairs);
+    for (uint32_t i = 0; i < pairs && !reader.fault; i++) {
         wire_text_t key = {NULL, 0};
-        if (wire_reader_peek(&inner) == WIRE_TEXT)
-            wire_reader_text(&inner, &key);
+        if (wire_reader_peek(&reader) == WIRE_TEXT)
+            wire_reader_text(&reader, &key);
         else
-            wire_reader_skip(&inner);
-        found = found || (key.data && wire_text_is(key, "num_prompt_tokens"));
-        if (key.data && wire_text_is(key, "num_cached_tokens") && wire_reader_peek(&inner) == WIRE_INT)
-            wire_reader_int(&inner, &cached);
+            wire_reader_skip(&reader);
+        if (key.data && wire_text_is(key, "num_prompt_tokens"))
+            kind = MAP_PREFILL_STATS;
+        else if (key.data && (wire_text_is(key, "traceparent") || wire_text_is(key, "tracestate")))
+            kind = MAP_TRACE_HEADERS;
+        if (key.data && wire_text_is(key, "num_cached_tokens") && wire_reader_peek(&reader) == WIRE_INT)
+            wire_reader_int(&reader, cached);
         else
-            wire_reader_skip(&inner);
+            wire_reader_skip(&reader);
     }
-    if (found && !inner.fault && cached >= 0)
+    return reader.fault ? MAP_OTHER : kind;
+}
+
+/* One field behind index 8, whatever it is. Index 9 is ec_transfer_params, or in older versions already the
+ * trace headers. */
+static void read_late_field(wire_reader_t *reader, uint32_t index, wire_output_t *out)
+{
+    wire_bytes_t raw;
+    int64_t cached;
+    bool is_map = wire_reader_peek(reader) == WIRE_MAP;
+    if (!wire_reader_raw(reader, &raw) || !is_map)
+        return;
+    map_kind_t kind = read_map(raw, &cached);
+    if (kind == MAP_PREFILL_STATS && out->cached_tokens < 0 && cached >= 0)
         out->cached_tokens = cached;
+    if (kind == MAP_OTHER && index == 9)
+        out->ec_transfer_params = raw;
+}
+
+static void read_tensors(wire_reader_t *reader, wire_bytes_t *out)
+{
+    if (!wire_reader_nil(reader))
+        wire_reader_raw(reader, out);
+}
+
+static void read_kv_transfer_params(wire_reader_t *reader, wire_output_t *out)
+{
+    if (wire_reader_nil(reader))
+        return;
+    if (wire_reader_peek(reader) != WIRE_MAP)
+        wire_reader_fail(reader, "not a map");
+    wire_reader_raw(reader, &out->kv_transfer_params);
 }
 
 static void read_output_field(wire_reader_t *reader, uint32_t index, wire_output_t *out)
@@ -199,11 +232,10 @@ static void read_output_field(wire_reader_t *reader, uint32_t index, wire_output
         read_tokens(reader, out);
         break;
     case 2:
+        read_tensors(reader, &out->logprobs);
+        break;
     case 3:
-        if (!wire_reader_nil(reader)) {
-            out->has_tensors = true;
-            wire_reader_skip(reader);
-        }
+        read_tensors(reader, &out->prompt_logprobs);
         break;
     case 5:
         read_finish(reader, out);
@@ -213,11 +245,13 @@ static void read_output_field(wire_reader_t *reader, uint32_t index, wire_output
         break;
     case 4:
     case 7:
-    case 8:
         wire_reader_skip(reader);
         break;
+    case 8:
+        read_kv_transfer_params(reader, out);
+        break;
     default:
-        read_if_prefill_stats(reader, out);
+        read_late_field(reader, index, out);
         break;
     }
 }

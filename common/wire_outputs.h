@@ -68,7 +68,11 @@ typedef struct {
     wire_text_t stop_text; /* stop_reason, where it is a text: data is NULL otherwise */
     int64_t stop_token;    /* stop_reason, where it is an id, else WIRE_NO_STOP_TOKEN */
     int64_t cached_tokens; /* of prefill_stats; negative where there are none */
-    bool has_tensors;      /* logprobs of either kind are there */
+    /* Raw MessagePack inside the frame; size 0: none. The first two are for wire_logprobs_read. */
+    wire_bytes_t logprobs;
+    wire_bytes_t prompt_logprobs;
+    wire_bytes_t kv_transfer_params; /* these two are maps */
+    wire_bytes_t ec_transfer_params;
 } wire_output_t;
 
 #define WIRE_NO_STOP_TOKEN INT64_MIN

@@ -68,6 +68,12 @@ static inline void wire_pack_bytes(wire_pack_t *pack, wire_bytes_t bytes)
     pack->failed |= msgpack_pack_bin_body(&pack->packer, bytes.data, bytes.size) != 0;
 }
 
+/* A value that is packed already. */
+static inline void wire_pack_raw(wire_pack_t *pack, wire_bytes_t value)
+{
+    pack->failed |= pack->packer.callback(pack->packer.data, (const char *)value.data, value.size) != 0;
+}
+
 /* WG_OK, or WG_E_ENCODE naming `type`. error may be NULL. */
 WG_MUST_CHECK static inline wg_status_t wire_pack_finish(const wire_pack_t *pack, const char *type,
                                                          wg_error_t *error)

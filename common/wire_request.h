@@ -16,7 +16,26 @@ typedef enum {
     WIRE_REQUEST_UTILITY = 0x03,
 } wire_request_type_t;
 
-/* vLLM's SamplingParams, as far as our API reaches. wire_sampling_defaults sets what the engine takes for a
+/* A prompt as the ADD carries it (wire_prompt.h), packed once for all the choices of it. */
+typedef struct {
+    wire_bytes_t packed; /* the ids one after the other, each an int of its own */
+    size_t count;
+} wire_prompt_t;
+
+typedef struct {
+    const int64_t *ids;
+    size_t count;
+} wire_ids_t;
+
+typedef struct {
+    int64_t id;
+    double bias;
+} wire_logit_bias_t;
+
+#define WIRE_NO_TOKEN (-1)
+#define WIRE_UNSET INT64_MIN /* a number that is not sent */
+
+/* vLLM's SamplingParams, but for what needs text. wire_sampling_defaults sets what the engine takes for a
  * key that is not sent; the encoder leaves such keys out. */
 typedef struct {
     double presence_penalty;
@@ -36,26 +55,48 @@ typedef struct {
     const int64_t *all_stop_token_ids;
     size_t all_stop_count;
     size_t stop_count;
-    int64_t eos_token_id; /* the model's primary one; WIRE_NO_TOKEN: none, or ignored */
+    int64_t eos_token_id;         /* the model's primary one; WIRE_NO_TOKEN: none, or ignored */
+    int64_t logprobs;             /* how many of the likeliest; -1: all; WIRE_UNSET: none at all */
+    int64_t prompt_logprobs;      /* the same */
+    wire_ids_t logprob_token_ids; /* count 0: not sent, here and below */
+    wire_ids_t allowed_token_ids;
+    const wire_logit_bias_t *logit_bias;
+    size_t logit_bias_count;
+    int64_t thinking_token_budget;    /* WIRE_UNSET: not sent */
+    int8_t skip_reading_prefix_cache; /* negative: not sent, which is not the same as false */
+    wire_bytes_t structured_outputs;  /* these three: a packed map; size 0: not sent */
+    wire_bytes_t repetition_detection;
+    wire_bytes_t extra_args;
 } wire_sampling_t;
 
-#define WIRE_NO_TOKEN (-1)
-
 void wire_sampling_defaults(wire_sampling_t *out);
+
+typedef struct {
+    wire_text_t name;
+    int64_t id; /* at least 1 */
+    wire_text_t path;
+} wire_lora_t;
+
+/* W3C Trace Context. data NULL: absent; tracestate goes only with traceparent. */
+typedef struct {
+    wire_text_t traceparent;
+    wire_text_t tracestate;
+} wire_trace_t;
 
 /* vLLM's EngineCoreRequest. Texts must be UTF-8; one whose data is NULL is sent as nil. */
 typedef struct {
     wire_text_t request_id;
     wire_text_t external_req_id;
-    const uint32_t *prompt_token_ids;
-    size_t prompt_count;
+    wire_prompt_t prompt;
     wire_sampling_t sampling;
-    double arrival_time; /* seconds, Unix */
+    double arrival_time;     /* seconds, Unix */
+    const wire_lora_t *lora; /* NULL: the base model */
     wire_text_t cache_salt;
     int64_t data_parallel_rank; /* negative: not pinned, sent as nil */
     uint32_t client_index;
     int64_t current_wave;
     int64_t priority;
+    wire_trace_t trace;
 } wire_add_t;
 
 /* All append to *out. WG_E_ENCODE without memory. */

@@ -224,7 +224,7 @@ int64_t client_max_model_len(const client_t *client)
 
 size_t client_in_flight(const client_t *client)
 {
-    return zhashx_size(client->by_id);
+    return client->in_flight;
 }
 
 client_counters_t client_counters(const client_t *client)
@@ -247,6 +247,7 @@ const char *client_cause_name(client_cause_t cause)
         [CLIENT_DRAINING] = "draining",
         [CLIENT_GONE] = "client_gone",
         [CLIENT_SLOW_CONSUMER] = "slow_consumer",
+        [CLIENT_DEADLINE] = "deadline",
     };
     return names[cause];
 }
@@ -351,6 +352,7 @@ void client_destroy(client_t **client)
         client_end_turn(self); /* ABORTs that are still due */
     engine_link_destroy(&self->link);
     turn_destroy(&self->turn);
+    client_forget_requests(self);
     for (uint32_t place = 0; self->ranks && place < self->frontend->rank_count; place++)
         dispatcher_destroy(&self->ranks[place].dispatcher);
     zhashx_destroy(&self->by_id);

@@ -2,6 +2,9 @@
  * outputs and their one end come out. It keeps a dispatcher per rank, the routes and the control link behind
  * it.
  *
+ * A request has one or more choices, each of them a request of its own to an engine. They are admitted
+ * together and end together: the failure of one is the failure of the whole request.
+ *
  * Owned by the loop. Callbacks come from the loop only, never from inside client_submit or client_abort.
  * Tests: tests/unit/client_test.c, tests/integration/ */
 #ifndef WG_FRONTEND_CLIENT_H
@@ -9,6 +12,7 @@
 
 #include "common/config.h"
 #include "common/faults.h"
+#include "common/wire_logprobs.h"
 #include "common/wire_outputs.h"
 #include "common/wire_request.h"
 #include "frontend/dispatcher.h"
@@ -31,31 +35,52 @@ typedef enum {
     CLIENT_RANK_LOST,     /* its own, or any of its lockstep group */
     CLIENT_UNANNOUNCED,   /* the coordinator fell silent before it could have woken the lockstep group */
     CLIENT_DRAINING,
-    CLIENT_GONE, /* these two by client_abort */
+    CLIENT_GONE, /* these three by client_abort */
     CLIENT_SLOW_CONSUMER,
+    CLIENT_DEADLINE,
     CLIENT_CAUSE_COUNT
 } client_cause_t;
 
 const char *client_cause_name(client_cause_t cause); /* "stop", "client_gone", ... */
 
-struct client_events {
-    /* One output, the last one included. Valid during the call. May call client_abort. */
-    void (*on_output)(void *user, const wire_output_t *output);
-    /* Exactly once, unless client_abort came first; the request is invalid afterwards. error is NULL for
-     * STOP, LENGTH and REPETITION. */
-    void (*on_end)(void *user, client_cause_t cause, const wg_error_t *error);
-};
+/* What an engine said about one choice. */
+typedef struct {
+    const wire_output_t *wire;
+    const wire_logprobs_t *logprobs;        /* a row for each token; NULL where not asked for, or no token */
+    const wire_logprobs_t *prompt_logprobs; /* NULL where not asked for, or not in this output */
+} client_output_t;
 
-/* All texts are copied. Sampling must have passed the checks of protocol.md 5. */
+typedef struct {
+    /* One output of one choice, its last one included. Valid during the call. May call client_abort. */
+    void (*on_output)(void *user, uint32_t choice, const client_output_t *output);
+    /* Exactly once, unless client_abort came first; the request is invalid afterwards. error is NULL for
+     * STOP, LENGTH and REPETITION, and cause then the last choice's. */
+    void (*on_end)(void *user, client_cause_t cause, const wg_error_t *error);
+} client_events_t;
+
+/* How the user calls what an error may be about. */
+typedef struct {
+    const char *prompt;
+    const char *max_tokens;
+    const char *min_tokens;
+    const char *choices;
+} client_field_names_t;
+
+/* All texts and lists are copied. Sampling must have passed the checks of protocol.md 5. */
 typedef struct {
     wire_text_t id; /* the client's; unique among those in flight */
-    const uint32_t *prompt;
+    const wire_prompt_t *prompts;
     size_t prompt_count;
-    wire_sampling_t sampling; /* max_tokens 0: as many as fit */
-    wire_text_t cache_salt;   /* data NULL: none */
+    uint32_t choices_per_prompt; /* choice c is of prompt c / choices_per_prompt; these share a rank */
+    wire_sampling_t sampling; /* max_tokens 0: as many as fit; a seed is the first choice's, then one more */
+    bool max_tokens_may_shrink; /* to what fits: nobody asked for so many */
+    const wire_lora_t *lora;    /* NULL: the base model */
+    wire_text_t cache_salt;     /* data NULL: none */
+    wire_trace_t trace;
     int64_t priority;
     bool pinned; /* to this rank */
     uint32_t rank;
+    const client_field_names_t *names;
 } client_submission_t;
 
 /* Binds the frontend's addresses and starts looking for its ranks. WG_E_SYSTEM. config must outlive it. */
@@ -63,15 +88,18 @@ WG_MUST_CHECK wg_status_t client_new(client_t **out, zloop_t *loop, const wg_con
                                      const config_frontend_t *frontend, faults_t *faults, wg_error_t *error);
 void client_destroy(client_t **client); /* requests still in flight get no on_end; accepts NULL, clears */
 
-/* Sends the ADD. On failure nothing was sent, and events are not called: DuplicateRequestId,
- * InvalidDataParallelRank, InvalidRequest (prompt and max_tokens against the ranks' max_model_len),
- * Overloaded, NoRankReady, Draining, DispatcherClosed, Encode, System. events must outlive the request. */
+/* Sends the ADDs. On failure events are not called, and no engine keeps anything of the request:
+ * DuplicateRequestId, InvalidDataParallelRank, InvalidRequest (prompt and max_tokens against the ranks'
+ * max_model_len), Overloaded, NoRankReady, Draining, DispatcherClosed, Encode, System. events must outlive the
+ * request. */
 WG_MUST_CHECK wg_status_t client_submit(client_t *client, const client_submission_t *submission,
-                                        const client_events_t *events, void *user, in_flight_t **out,
+                                        const client_events_t *events, void *user, client_request_t **out,
                                         wg_error_t *error);
 
-/* Ends the request without on_end, and tells the engine: one ABORT per rank and loop turn. */
-void client_abort(client_t *client, in_flight_t *request, client_cause_t cause);
+uint32_t client_request_rank(const client_request_t *request, uint32_t choice);
+
+/* Ends the request without on_end, and tells the engines: one ABORT per rank and loop turn. */
+void client_abort(client_t *client, client_request_t *request, client_cause_t cause);
 
 /* No more requests; those in flight end with Draining. */
 void client_drain(client_t *client);
@@ -85,11 +113,11 @@ WG_MUST_CHECK wg_status_t client_ready(const client_t *client, wg_error_t *error
 /* The smallest max_model_len of the ready ranks, or WIRE_UNKNOWN. */
 int64_t client_max_model_len(const client_t *client);
 
-size_t client_in_flight(const client_t *client);
+size_t client_in_flight(const client_t *client); /* choices, as max_in_flight counts them */
 
 typedef struct {
-    uint64_t accepted;
-    uint64_t ended[CLIENT_CAUSE_COUNT];
+    uint64_t accepted;                  /* requests, each of which is then counted once below */
+    uint64_t ended[CLIENT_CAUSE_COUNT]; /* a request whose ADDs could not all be sent is not accepted */
     uint64_t orphan_outputs;
     uint64_t aborts_sent; /* ids, not messages */
 } client_counters_t;

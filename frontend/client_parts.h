@@ -1,6 +1,5 @@
-/* client_parts.h: the inside of a client_t, for client.c (ranks and links), client_submit.c (the way in) and
- * client_requests.c (the way out, and the ends).
- */
+/* client_parts.h: the inside of a client_t, for client.c (ranks and links), client_admission.c (who may come
+ * in), client_submit.c (the way in) and client_requests.c (the way out, and the ends). */
 #ifndef WG_FRONTEND_CLIENT_PARTS_H
 #define WG_FRONTEND_CLIENT_PARTS_H
 
@@ -21,6 +20,21 @@ typedef struct {
     in_flight_t *aborting; /* ended, and the engine is to be told at the end of the turn */
 } client_rank_t;
 
+/* What client_submit has accepted. In by_id until it ends, then in client->ended until the turn does, for
+ * callbacks up the stack may still hold it. */
+struct client_request {
+    wire_text_t id; /* belongs to the request */
+    const client_events_t *events;
+    void *user;
+    bool has_logprobs; /* asked for; the same for the prompt's */
+    bool has_prompt_logprobs;
+    bool ended;
+    uint32_t live;  /* choices that have not ended */
+    uint32_t count; /* of choices */
+    in_flight_t **choices;
+    client_request_t *next;
+};
+
 struct client {
     zloop_t *loop;
     const wg_config_t *config;
@@ -34,8 +48,9 @@ struct client {
     client_rank_t *ranks;                /* beside frontend->ranks */
     rank_choice_candidate_t *candidates; /* the same; room for rank_choice_pick */
     uint32_t choice_turn;
-    zhashx_t *by_id;    /* requests in flight by the client's id */
-    in_flight_t *ended; /* to be freed at the end of the turn */
+    zhashx_t *by_id;         /* requests in flight by the client's id */
+    client_request_t *ended; /* to be freed at the end of the turn */
+    size_t in_flight;        /* choices, over all ranks */
     turn_t *turn;
     msgpack_sbuffer payload; /* of the ADD or ABORT that is being sent */
     bool draining;
@@ -47,12 +62,39 @@ struct client {
 /* The rank's place in frontend->ranks, or -1. */
 int64_t client_place(const client_t *client, uint32_t rank);
 
+/* --- client_admission.c, for client_submit.c --- */
+
+/* Draining, DuplicateRequestId, Overloaded, ...: of a request with so many choices. */
+WG_MUST_CHECK wg_status_t client_check_admission(const client_t *client,
+                                                 const client_submission_t *submission, size_t count,
+                                                 wg_error_t *error);
+/* For the choices of one prompt. */
+WG_MUST_CHECK wg_status_t client_choose_rank(client_t *client, const client_submission_t *submission,
+                                             uint32_t *place, wg_error_t *error);
+/* *max_tokens: the submission's, or what fits. */
+WG_MUST_CHECK wg_status_t client_check_lengths(const client_t *client, const client_submission_t *submission,
+                                               const wire_prompt_t *prompt, int64_t *max_tokens,
+                                               wg_error_t *error);
+
+/* --- client_requests.c, for client_submit.c --- */
+
+/* Room for so many choices. NULL without memory. */
+WG_MUST_CHECK client_request_t *client_request_new(wire_text_t id, uint32_t count);
+/* With its choices, which must be in no set or list any more. Accepts NULL. */
+void client_request_free(client_request_t *request);
+/* Takes the choice out of its dispatcher; with tell_engine an ABORT goes out at the end of the turn. */
+void client_end_choice(client_t *client, in_flight_t *entry, bool tell_engine);
+/* All its choices have ended: it is freed at the end of the turn. */
+void client_retire_request(client_t *client, client_request_t *request);
+
 /* --- client_requests.c, for client.c --- */
 
 int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t count); /* engine_link's */
 void client_on_outputs_cut(void *context, uint32_t rank);                           /* the same */
 /* Ends everything in flight at that place. */
 void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, const wg_error_t *error);
+/* Forgets everything in flight, without a word to anyone. */
+void client_forget_requests(client_t *client);
 /* The end of the loop turn: sends the ABORTs, frees what ended. */
 void client_end_turn(void *context);
 

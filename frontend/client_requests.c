@@ -1,47 +1,114 @@
-/* The life of a request: client_submit puts an entry into by_id and into its rank's dispatcher and sends the
- * ADD. Outputs find it by rank and wire id. One function, take_out, ends it: out of both sets, counted, onto
- * a list that lives until the end of the turn, since callbacks up the stack may still hold it. Only then is
- * it freed, after its ABORT was sent where one is due. */
+/* The life of a request: client_submit puts it into by_id and its choices into their ranks' dispatchers, and
+ * sends the ADDs. Outputs find a choice by rank and wire id. client_end_choice takes a choice out of its
+ * dispatcher; when the last one has ended well, or any of them badly, end_request ends the request. Both are
+ * freed at the end of the turn only, since callbacks up the stack may still hold them, and after the ABORTs
+ * were sent where they are due. */
 #include "frontend/client_parts.h"
 
 #include "common/log.h"
 
+#include <string.h>
+
+client_request_t *client_request_new(wire_text_t id, uint32_t count)
+{
+    client_request_t *self = calloc(1, sizeof *self + id.size);
+    if (!self)
+        return NULL;
+    self->choices = calloc(count, sizeof(in_flight_t *));
+    if (!self->choices) {
+        free(self);
+        return NULL;
+    }
+    memcpy(self + 1, id.data, id.size);
+    self->id = (wire_text_t){(const char *)(self + 1), id.size};
+    return self;
+}
+
+void client_request_free(client_request_t *request)
+{
+    if (!request)
+        return;
+    for (uint32_t i = 0; i < request->count; i++)
+        in_flight_free(request->choices[i]);
+    free(request->choices);
+    free(request);
+}
+
+uint32_t client_request_rank(const client_request_t *request, uint32_t choice)
+{
+    return request->choices[choice]->rank;
+}
+
 /* --- ends --- */
 
-static void take_out(client_t *self, in_flight_t *entry, client_cause_t cause, bool tell_engine)
+void client_end_choice(client_t *client, in_flight_t *entry, bool tell_engine)
 {
-    client_rank_t *rank = &self->ranks[client_place(self, entry->rank)];
-    zhashx_delete(self->by_id, &entry->id);
+    client_rank_t *rank = &client->ranks[client_place(client, entry->rank)];
     dispatcher_remove(rank->dispatcher, entry);
-    self->counters.ended[cause]++;
-    in_flight_t **list = tell_engine ? &rank->aborting : &self->ended;
+    client->in_flight--;
+    entry->request->live--;
     entry->ended = true;
-    entry->next = *list;
-    *list = entry;
-    turn_schedule(self->turn);
-    log_debug("request ended id=%.*s wire_id=%s rank=%u cause=%s", (int)entry->id.size, entry->id.data,
-              entry->wire_id.data, entry->rank, client_cause_name(cause));
+    if (!tell_engine)
+        return;
+    entry->next = rank->aborting;
+    rank->aborting = entry;
+    turn_schedule(client->turn);
 }
 
-static void end(client_t *self, in_flight_t *entry, client_cause_t cause, const wg_error_t *error,
-                bool tell_engine)
+void client_retire_request(client_t *client, client_request_t *request)
 {
-    take_out(self, entry, cause, tell_engine);
-    entry->events->on_end(entry->user, cause, error);
+    request->ended = true;
+    request->next = client->ended;
+    client->ended = request;
+    turn_schedule(client->turn);
 }
 
-static void end_stream_closed(client_t *self, in_flight_t *entry, bool tell_engine)
+/* With the choices that are left, whose engines are told. */
+static void end_request(client_t *self, client_request_t *request, client_cause_t cause)
+{
+    zhashx_delete(self->by_id, &request->id);
+    self->counters.ended[cause]++;
+    for (uint32_t i = 0; i < request->count; i++) {
+        in_flight_t *entry = request->choices[i];
+        if (!entry->ended)
+            client_end_choice(self, entry, engine_link_route_up(self->link, entry->rank));
+    }
+    log_debug("request ended id=%.*s wire_id=%s rank=%u cause=%s", (int)request->id.size, request->id.data,
+              request->choices[0]->wire_id.data, request->choices[0]->rank, client_cause_name(cause));
+    client_retire_request(self, request);
+}
+
+static void fail(client_t *self, in_flight_t *entry, client_cause_t cause, const wg_error_t *error,
+                 bool tell_engine)
+{
+    client_request_t *request = entry->request;
+    client_end_choice(self, entry, tell_engine);
+    end_request(self, request, cause);
+    request->events->on_end(request->user, cause, error);
+}
+
+static void finish(client_t *self, in_flight_t *entry, client_cause_t cause)
+{
+    client_request_t *request = entry->request;
+    client_end_choice(self, entry, false);
+    if (request->live > 0)
+        return;
+    end_request(self, request, cause);
+    request->events->on_end(request->user, cause, NULL);
+}
+
+static void fail_stream_closed(client_t *self, in_flight_t *entry, bool tell_engine)
 {
     wg_error_t error;
     char id[LOG_TEXT_SIZE];
     WG_FAIL(&error, REQUEST_STREAM_CLOSED, log_text(id, entry->id.data, entry->id.size));
-    end(self, entry, CLIENT_STREAM_CLOSED, &error, tell_engine);
+    fail(self, entry, CLIENT_STREAM_CLOSED, &error, tell_engine);
 }
 
-void client_abort(client_t *client, in_flight_t *request, client_cause_t cause)
+void client_abort(client_t *client, client_request_t *request, client_cause_t cause)
 {
     if (!request->ended)
-        take_out(client, request, cause, true);
+        end_request(client, request, cause);
 }
 
 void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, const wg_error_t *error)
@@ -50,7 +117,7 @@ void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, con
     bool tell_engine = engine_link_route_up(client->link, dispatcher_rank(dispatcher));
     in_flight_t *entry;
     while ((entry = dispatcher_first(dispatcher)) != NULL)
-        end(client, entry, cause, error, tell_engine);
+        fail(client, entry, cause, error, tell_engine);
 }
 
 void client_on_outputs_cut(void *context, uint32_t rank)
@@ -59,7 +126,7 @@ void client_on_outputs_cut(void *context, uint32_t rank)
     dispatcher_t *dispatcher = self->ranks[client_place(self, rank)].dispatcher;
     in_flight_t *entry;
     while ((entry = dispatcher_first(dispatcher)) != NULL)
-        end_stream_closed(self, entry, true);
+        fail_stream_closed(self, entry, true);
 }
 
 void client_drain(client_t *client)
@@ -71,13 +138,27 @@ void client_drain(client_t *client)
         client_end_rank(client, place, CLIENT_DRAINING, &error);
 }
 
-static void free_list(in_flight_t **list)
+static void free_ended(client_t *self)
 {
-    while (*list) {
-        in_flight_t *entry = *list;
-        *list = entry->next;
-        in_flight_free(entry);
+    while (self->ended) {
+        client_request_t *request = self->ended;
+        self->ended = request->next;
+        client_request_free(request);
     }
+}
+
+void client_forget_requests(client_t *client)
+{
+    client_request_t *request;
+    while (client->by_id && (request = zhashx_first(client->by_id)) != NULL) {
+        zhashx_delete(client->by_id, &request->id);
+        for (uint32_t i = 0; i < request->count; i++) {
+            if (!request->choices[i]->ended)
+                client_end_choice(client, request->choices[i], false);
+        }
+        client_request_free(request);
+    }
+    free_ended(client);
 }
 
 /* One ABORT with all ids of the list. What cannot be sent is not lost: the engine's next output for such an
@@ -113,12 +194,24 @@ void client_end_turn(void *context)
         if (!rank->aborting)
             continue;
         send_aborts(self, dispatcher_rank(rank->dispatcher), rank->aborting);
-        free_list(&rank->aborting);
+        rank->aborting = NULL;
     }
-    free_list(&self->ended);
+    free_ended(self);
 }
 
 /* --- the way out --- */
+
+typedef struct {
+    const wire_bytes_t *frames; /* the envelope, then tensors */
+    size_t count;
+} message_t;
+
+typedef struct {
+    bool has_tokens;
+    bool has_prompt;
+    wire_logprobs_t tokens;
+    wire_logprobs_t prompt;
+} logprobs_t;
 
 static void abort_orphan(client_t *self, uint32_t rank, const wire_output_t *output)
 {
@@ -133,28 +226,28 @@ static void abort_orphan(client_t *self, uint32_t rank, const wire_output_t *out
         self->counters.aborts_sent++;
 }
 
-static void end_by_engine(client_t *self, in_flight_t *entry, wire_finish_t finish)
+static void end_by_engine(client_t *self, in_flight_t *entry, wire_finish_t reason)
 {
     wg_error_t error;
     char id[LOG_TEXT_SIZE];
     log_text(id, entry->id.data, entry->id.size);
-    switch (finish) {
+    switch (reason) {
     case WIRE_FINISH_STOP:
-        end(self, entry, CLIENT_STOP, NULL, false);
+        finish(self, entry, CLIENT_STOP);
         break;
     case WIRE_FINISH_LENGTH:
-        end(self, entry, CLIENT_LENGTH, NULL, false);
+        finish(self, entry, CLIENT_LENGTH);
         break;
     case WIRE_FINISH_REPETITION:
-        end(self, entry, CLIENT_REPETITION, NULL, false);
+        finish(self, entry, CLIENT_REPETITION);
         break;
     case WIRE_FINISH_ABORT:
         WG_FAIL(&error, REQUEST_ABORTED, id, "by the engine");
-        end(self, entry, CLIENT_ABORT, &error, false);
+        fail(self, entry, CLIENT_ABORT, &error, false);
         break;
     case WIRE_FINISH_ERROR:
         WG_FAIL(&error, ENGINE_REQUEST_ERROR, id);
-        end(self, entry, CLIENT_ERROR, &error, false);
+        fail(self, entry, CLIENT_ERROR, &error, false);
         break;
     case WIRE_FINISH_NONE:
         break;
@@ -170,15 +263,51 @@ static bool has_all_tokens(const in_flight_t *entry, wire_finish_t finish)
     return entry->tokens <= entry->max_tokens;
 }
 
-static void handle_output(client_t *self, uint32_t place, const wire_output_t *output, wg_status_t status,
-                          const wg_error_t *error)
+/* Tokens without the logprobs that were asked for would leave all that follow out of step. */
+static wg_status_t read_logprobs(const in_flight_t *entry, const wire_output_t *output,
+                                 const message_t *message, logprobs_t *out, wg_error_t *error)
+{
+    const client_request_t *request = entry->request;
+    wg_status_t status = WG_OK;
+    out->has_tokens = request->has_logprobs && output->token_count > 0;
+    out->has_prompt = request->has_prompt_logprobs && output->prompt_logprobs.size > 0;
+    if (out->has_tokens)
+        status = wire_logprobs_read(&out->tokens, output->logprobs, message->frames, message->count, error);
+    if (status == WG_OK && out->has_tokens && out->tokens.positions != output->token_count)
+        status = WG_FAIL(error, UNSUPPORTED_AUX_FRAMES, "there is not one row of logprobs for each token");
+    if (status == WG_OK && out->has_prompt)
+        status =
+            wire_logprobs_read(&out->prompt, output->prompt_logprobs, message->frames, message->count, error);
+    return status;
+}
+
+static void pass_on(client_t *self, in_flight_t *entry, const wire_output_t *output, const message_t *message)
+{
+    wg_error_t error;
+    logprobs_t logprobs;
+    const client_request_t *request = entry->request;
+    if (read_logprobs(entry, output, message, &logprobs, &error) != WG_OK) {
+        faults_report_rank(self->faults, FAULTS_OUTPUT, entry->rank, &error);
+        fail(self, entry, CLIENT_DECODE, &error, output->finish == WIRE_FINISH_NONE);
+        return;
+    }
+    const client_output_t passed = {
+        .wire = output,
+        .logprobs = logprobs.has_tokens ? &logprobs.tokens : NULL,
+        .prompt_logprobs = logprobs.has_prompt ? &logprobs.prompt : NULL,
+    };
+    request->events->on_output(request->user, entry->choice, &passed);
+}
+
+static void handle_output(client_t *self, uint32_t place, const message_t *message,
+                          const wire_output_t *output, wg_status_t status, const wg_error_t *error)
 {
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
     in_flight_t *entry = output->request_id.data ? dispatcher_find(dispatcher, output->request_id) : NULL;
     if (status != WG_OK) {
         faults_report_rank(self->faults, FAULTS_OUTPUT, dispatcher_rank(dispatcher), error);
         if (entry)
-            end(self, entry, CLIENT_DECODE, error, true);
+            fail(self, entry, CLIENT_DECODE, error, true);
         return;
     }
     if (!entry) {
@@ -187,10 +316,10 @@ static void handle_output(client_t *self, uint32_t place, const wire_output_t *o
     }
     entry->tokens += output->token_count;
     if (!has_all_tokens(entry, output->finish)) {
-        end_stream_closed(self, entry, true);
+        fail_stream_closed(self, entry, true);
         return;
     }
-    entry->events->on_output(entry->user, output);
+    pass_on(self, entry, output, message);
     if (!entry->ended)
         end_by_engine(self, entry, output->finish);
 }
@@ -204,7 +333,7 @@ static void handle_finished(client_t *self, uint32_t place, const wire_outputs_t
     while (wire_finished_next(&cursor, &wire_id)) {
         in_flight_t *entry = dispatcher_find(self->ranks[place].dispatcher, wire_id);
         if (entry)
-            end_stream_closed(self, entry, false);
+            fail_stream_closed(self, entry, false);
     }
 }
 
@@ -231,7 +360,7 @@ int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t coun
     wire_output_t output;
     wg_error_t error;
     int64_t place = -1;
-    (void)count; /* the auxiliary frames hold tensors, which nobody has asked for yet */
+    const message_t message = {frames, count};
     wg_status_t status = wire_outputs_decode(&outputs, frames[0].data, frames[0].size, &error);
     if (status == WG_OK)
         status = check_envelope(self, &outputs, &place, &error);
@@ -241,7 +370,7 @@ int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t coun
     }
     wire_outputs_begin(&cursor, &outputs);
     while (wire_outputs_next(&cursor, &output, &status, &error))
-        handle_output(self, (uint32_t)place, &output, status, &error);
+        handle_output(self, (uint32_t)place, &message, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
     return outputs.engine_index;
 }

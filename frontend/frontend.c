@@ -33,8 +33,11 @@ wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *con
     self->faults = faults_new();
     if (self->faults)
         status = client_new(&self->client, loop, config, self->self, self->faults, error);
-    if (status == WG_OK)
-        status = open_http(self, loop, error);
+    if (status == WG_OK) {
+        self->generations = generations_new(loop, self->client, config);
+        status = self->generations ? open_http(self, loop, error)
+                                   : WG_FAIL(error, SYSTEM, "frontend", "out of memory");
+    }
     if (status != WG_OK) {
         frontend_destroy(&self);
         return status;
@@ -59,6 +62,7 @@ void frontend_destroy(frontend_t **frontend)
     if (!self)
         return;
     http_server_destroy(&self->http); /* before the client: it reports who was still there */
+    generations_destroy(&self->generations);
     client_destroy(&self->client);
     faults_destroy(&self->faults);
     free(self);

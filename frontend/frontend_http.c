@@ -2,14 +2,20 @@
 
 #include "common/status_json.h"
 #include "frontend/frontend_parts.h"
-#include "frontend/generate.h"
+#include "frontend/generation.h"
 
 #include <string.h>
 
 static void on_generate(void *context, http_exchange_t *exchange)
 {
     const frontend_t *self = context;
-    generate_handle(self->client, self->config, exchange);
+    generations_handle(self->generations, &generation_generate, exchange);
+}
+
+static void on_completions(void *context, http_exchange_t *exchange)
+{
+    const frontend_t *self = context;
+    generations_handle(self->generations, &generation_completions, exchange);
 }
 
 static bool any_rank_ready(const frontend_t *self)
@@ -38,18 +44,33 @@ static void on_readyz(void *context, http_exchange_t *exchange)
     status_json_respond_ready(exchange, ready, error.message, strlen(error.message));
 }
 
+static void write_model(const frontend_t *self, text_buffer_t *out, const char *name, bool is_adapter)
+{
+    text_buffer_text(out, "{\"id\":");
+    text_buffer_json(out, name, strlen(name));
+    text_buffer_text(out, ",\"object\":\"model\",\"created\":");
+    text_buffer_int(out, self->started);
+    text_buffer_text(out, ",\"owned_by\":\"wavegate\",\"parent\":");
+    if (is_adapter)
+        text_buffer_json(out, self->config->model.name, strlen(self->config->model.name));
+    else
+        text_buffer_text(out, "null");
+    text_buffer_text(out, ",\"max_model_len\":");
+    status_json_number(out, client_max_model_len(self->client));
+    text_buffer_text(out, "}");
+}
+
 static void on_models(void *context, http_exchange_t *exchange)
 {
     const frontend_t *self = context;
-    const char *name = self->config->model.name;
     text_buffer_t body = {0};
-    text_buffer_text(&body, "{\"object\":\"list\",\"data\":[{\"id\":");
-    text_buffer_json(&body, name, strlen(name));
-    text_buffer_text(&body, ",\"object\":\"model\",\"created\":");
-    text_buffer_int(&body, self->started);
-    text_buffer_text(&body, ",\"owned_by\":\"wavegate\",\"max_model_len\":");
-    status_json_number(&body, client_max_model_len(self->client));
-    text_buffer_text(&body, "}]}\n");
+    text_buffer_text(&body, "{\"object\":\"list\",\"data\":[");
+    write_model(self, &body, self->config->model.name, false);
+    for (uint32_t i = 0; i < self->config->adapter_count; i++) {
+        text_buffer_text(&body, ",");
+        write_model(self, &body, self->config->adapters[i].name, true);
+    }
+    text_buffer_text(&body, "]}\n");
     status_json_respond(exchange, 200, &body);
 }
 
@@ -138,6 +159,7 @@ static void on_status(void *context, http_exchange_t *exchange)
 
 const http_route_t frontend_http_routes[] = {
     {"POST", "/inference/v1/generate", on_generate, false},
+    {"POST", "/v1/completions", on_completions, false},
     {"GET", "/health", on_health, true},
     {"GET", "/livez", status_json_livez, true},
     {"GET", "/readyz", on_readyz, true},

@@ -6,12 +6,14 @@
 #include "common/http_server.h"
 #include "frontend/client.h"
 #include "frontend/frontend.h"
+#include "frontend/generation.h"
 
 struct frontend {
     const wg_config_t *config;
     const config_frontend_t *self;
     faults_t *faults;
     client_t *client;
+    generations_t *generations;
     http_server_t *http;
     int64_t started; /* seconds, Unix */
 };

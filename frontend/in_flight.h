@@ -1,5 +1,5 @@
-/* in_flight.h: one request between its ADD and its end, and sets of them by id. Owned by its client.
- * Tests: tests/unit/dispatcher_test.c */
+/* in_flight.h: one engine request between its ADD and its end, and sets of them by id. Owned by its client.
+ * Tests: tests/unit/dispatcher_in_flight_test.c */
 #ifndef WG_FRONTEND_IN_FLIGHT_H
 #define WG_FRONTEND_IN_FLIGHT_H
 
@@ -8,20 +8,20 @@
 #include <czmq.h>
 #include <sys/queue.h>
 
-typedef struct client_events client_events_t;
+typedef struct client_request client_request_t;
 
 typedef struct in_flight {
     wire_text_t wire_id; /* `<client's id>-<8 hex>`: belongs to the entry, NUL-terminated */
     wire_text_t id;      /* the client's id: the front part of wire_id, not NUL-terminated */
+    client_request_t *request;
+    uint32_t choice; /* of that request */
     uint32_t rank;
     int64_t max_tokens; /* as the engine was told */
     bool fits;      /* so many fit into the model length for certain: the engine cannot stop short of them */
     int64_t tokens; /* that have come */
     LIST_ENTRY(in_flight) by_rank; /* its dispatcher's list */
-    const client_events_t *events;
-    void *user;
-    bool ended;             /* on_end or client_abort has been; it lives until the end of the loop turn */
-    struct in_flight *next; /* once ended: in the client's list of entries to abort or to free */
+    bool ended; /* the engine is done with it, or is to be told so; it lives as long as its request */
+    struct in_flight *next; /* once ended: in its rank's list of entries to abort */
 } in_flight_t;
 
 /* The wire id is made from the client's id and eight hex digits of `salt`. NULL without memory. */

@@ -55,16 +55,40 @@ static wg_status_t name_overflow(const char *text, size_t size, wg_error_t *erro
     return wg_invalid_field(error, found ? path : "body", "a number is out of range; integers have 64 bits");
 }
 
-wg_status_t json_body_load(json_t **out, const char *text, size_t size, wg_error_t *error)
+/* What jansson says of the rest, as a place in the whole text. */
+static size_t place_in_text(const prompt_scan_t *scan, size_t place)
+{
+    bool is_behind = scan->is_cut && place > scan->cut_at;
+    return is_behind ? place - PROMPT_SCAN_MARK_SIZE + scan->cut_size : place;
+}
+
+static wg_status_t fail_syntax(const prompt_scan_t *scan, const char *text, size_t size,
+                               const json_error_t *fault, wg_error_t *error)
+{
+    size_t place = place_in_text(scan, fault->position > 0 ? (size_t)fault->position : 0);
+    size_t line = 1;
+    size_t column = 0;
+    for (size_t i = 0; text && i < place && i < size; i++) {
+        column = text[i] == '\n' ? 0 : column + 1;
+        line += text[i] == '\n';
+    }
+    bool is_twice = json_error_code(fault) == json_error_duplicate_key;
+    /* jansson's own text repeats bytes of the body */
+    return wg_invalid_field(error, "body", "not valid JSON at line %zu, column %zu%s", line, column,
+                            is_twice ? ": a key is there twice" : "");
+}
+
+wg_status_t json_body_load(json_t **out, const prompt_scan_t *scan, const char *text, size_t size,
+                           wg_error_t *error)
 {
     json_error_t fault;
-    *out = json_loadb(text ? text : "", size, JSON_REJECT_DUPLICATES, &fault);
+    const char *parsed = scan->is_cut ? scan->rest.data : text ? text : "";
+    size_t parsed_size = scan->is_cut ? scan->rest.size : size;
+    *out = json_loadb(parsed, parsed_size, JSON_REJECT_DUPLICATES, &fault);
     if (!*out && json_error_code(&fault) == json_error_numeric_overflow)
-        return name_overflow(text, size, error);
-    if (!*out) /* jansson's own text repeats bytes of the body */
-        return wg_invalid_field(
-            error, "body", "not valid JSON at line %d, column %d%s", fault.line, fault.column,
-            json_error_code(&fault) == json_error_duplicate_key ? ": a key is there twice" : "");
+        return name_overflow(parsed, parsed_size, error);
+    if (!*out)
+        return fail_syntax(scan, text, size, &fault, error);
     if (!json_is_object(*out))
         return wg_invalid_field(error, "body", "must be a JSON object");
     return WG_OK;

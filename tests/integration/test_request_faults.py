@@ -128,7 +128,7 @@ UNSUPPORTED = {
     "misspelt": (body(token_idss=[1]), "token_idss"),
     "sampling": (sampling(temprature=1.0), "temprature"),
     "stream_options": (body(stream=True, stream_options={"usage": True}), "usage"),
-    "not_built_yet": (sampling(logprobs=5), "logprobs"),
+    "of_another_api": (sampling(best_of=5), "best_of"),
     "needs_text": (sampling(stop=["end"]), "stop"),
 }
 

@@ -102,6 +102,19 @@ def requests() -> Vectors:
         "_eos_token_id": 2,
         "_all_stop_token_ids": [5, 31999, 2],
     }
+    later = {
+        "max_tokens": 300,
+        "logprobs": 5,
+        "prompt_logprobs": -1,
+        "logprob_token_ids": [7, 65536],
+        "allowed_token_ids": [0, 1, 128],
+        "logit_bias": {5: -100.0, 31999: 0.5},
+        "thinking_token_budget": -1,
+        "skip_reading_prefix_cache": False,
+        "structured_outputs": {"choice": ["yes", "nö"], "_backend": "guidance"},
+        "repetition_detection": {"max_pattern_size": 20, "min_pattern_size": 3, "min_count": 2},
+        "extra_args": {"kv_transfer_params": {"do_remote_decode": True, "blocks": [1, 2.5, None]}},
+    }
     big = {"seed": wire.INT64_MIN, "max_tokens": 2**31, "min_tokens": 2**16}
     vectors = {
         "add_minimal": add("req-1-0000abcd", [1, 2, 3], {"max_tokens": 16}, external_req_id="req-1"),
@@ -114,6 +127,14 @@ def requests() -> Vectors:
             data_parallel_rank=3,
             client_index=2,
             priority=-1,
+        ),
+        "add_later_fields": add(
+            "g-00c0ffee",
+            [9],
+            later,
+            external_req_id="g",
+            lora_request=["sql", 3, "/loras/sql"],
+            trace_headers={"traceparent": "00-ab-cd-01", "tracestate": "vendor=1"},
         ),
         "add_big_ints": add(
             "b-ffffffff",
@@ -138,7 +159,7 @@ def requests() -> Vectors:
         "abort_empty": [],
     }
     encoded = {name: wire.encode(value) for name, value in vectors.items()}
-    for name in ("add_minimal", "add_all_fields", "add_big_ints", "add_big_ints_positive", "add_shortest"):
+    for name in ("add_minimal", "add_all_fields", "add_later_fields", "add_big_ints", "add_big_ints_positive", "add_shortest"):
         wire.decode_add(encoded[name], vocab_size=2**31)
     return encoded
 
@@ -151,7 +172,7 @@ def add(request_id: str, prompt: list[int], params: dict[str, Any], **fields: An
         params,
         None,
         1750000000.25,
-        None,
+        fields.get("lora_request"),
         fields.get("cache_salt"),
         fields.get("data_parallel_rank"),
         None,
@@ -159,7 +180,7 @@ def add(request_id: str, prompt: list[int], params: dict[str, Any], **fields: An
         fields.get("client_index", 1),
         fields.get("current_wave", 0),
         fields.get("priority", 0),
-        None,
+        fields.get("trace_headers"),
         False,
         fields.get("external_req_id"),
     ]

@@ -5,7 +5,7 @@ the page: what a real engine would choke on raises Refused, and so does what it 
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -163,6 +163,16 @@ class StructuredOutputs(Struct, forbid_unknown_fields=True):
     grammar: str | None = None
     json_object: bool | None = None
     structural_tag: str | None = None
+    disable_fallback: bool = False
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    whitespace_pattern: str | None = None
+    backend: Literal["guidance", "xgrammar", "outlines", "lm-format-enforcer"] | None = field(
+        default=None, name="_backend"
+    )
+
+
+STRUCTURED_KINDS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
 
 
 class RepetitionDetection(Struct, forbid_unknown_fields=True):
@@ -301,8 +311,10 @@ def _sampling_fault(params: SamplingParams, vocab_size: int) -> str | None:
     if not stops <= {*params.all_stop_token_ids}:
         return "_all_stop_token_ids does not hold every stop id"
     chosen = params.structured_outputs
-    if chosen and sum(getattr(chosen, name) is not None for name in chosen.__struct_fields__) != 1:
+    if chosen and sum(getattr(chosen, name) is not None for name in STRUCTURED_KINDS) != 1:
         return "structured_outputs must have exactly one kind"
+    if chosen and (chosen.json_object is False or chosen.backend is None or chosen.choice == []):
+        return "structured_outputs: no engine can work with that"
     repetition = params.repetition_detection
     if repetition and repetition.min_pattern_size > repetition.max_pattern_size:
         return "repetition_detection: min_pattern_size above max_pattern_size"

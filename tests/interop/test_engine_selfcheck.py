@@ -51,7 +51,7 @@ def test_a_request_with_every_field_is_accepted() -> None:
         "stop_token_ids": [5],
         "_eos_token_id": 2,
         "_all_stop_token_ids": [5, 2],
-        "structured_outputs": {"regex": "a+"},
+        "structured_outputs": {"regex": "a+", "_backend": "guidance"},
         "logit_bias": {7: -1.5},
         "extra_args": {"kv_transfer_params": {"deep": [1, {"a": None}]}},
         "repetition_detection": {"max_pattern_size": 4, "min_pattern_size": 1, "min_count": 2},

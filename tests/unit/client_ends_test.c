@@ -174,7 +174,7 @@ static void test_aborts_of_one_turn_are_one_message_a_rank(void **state)
     start(f, 'a', 0);
     start(f, 'b', 3);
     start(f, 'c', 0);
-    in_flight_t *first = f->requests[0].entry;
+    client_request_t *first = f->requests[0].entry;
     abort_request(f, 'a', CLIENT_GONE);
     client_abort(f->client, first, CLIENT_GONE); /* again, which changes nothing */
     abort_request(f, 'b', CLIENT_SLOW_CONSUMER);

@@ -20,16 +20,34 @@
     ");\n"                                                                                                   \
     "limits = { max_stream_bytes = 4096; };\n"
 
-enum { MAX_IN_FLIGHT = 4, PROMPT_TOKENS = 3 };
+enum { MAX_IN_FLIGHT = 4 };
 
-static const uint32_t prompt[1000] = {5, 6, 7};
+/* 5, 6, 7; and one of as many tokens as one wants, all of them 1 */
+static const wire_prompt_t short_prompt = {{(const uint8_t *)"\x05\x06\x07", 3}, 3};
+
+static inline wire_prompt_t long_prompt(frame_t *owner, uint16_t count)
+{
+    text_buffer_t text = {0};
+    for (uint16_t i = 0; i < count; i++)
+        text_buffer_bytes(&text, "\x01", 1);
+    *owner = frame_of_bytes(text.data, text.size);
+    text_buffer_free(&text);
+    return (wire_prompt_t){{owner->data, owner->size}, count};
+}
 
 /* --- requests --- */
 
-static inline void on_output(void *user, const wire_output_t *output)
+/* "a +2; ", or "a.1 +2; " for any but the first choice. */
+static inline void on_output(void *user, uint32_t choice, const client_output_t *output)
 {
     request_t *request = user;
-    text_buffer_format(&request->fixture->seen, "%s +%u; ", request->id, output->token_count);
+    text_buffer_text(&request->fixture->seen, request->id);
+    if (choice > 0)
+        text_buffer_format(&request->fixture->seen, ".%u", choice);
+    text_buffer_format(&request->fixture->seen, " +%u", output->wire->token_count);
+    if (output->logprobs)
+        text_buffer_format(&request->fixture->seen, " with %u rows", output->logprobs->positions);
+    text_buffer_text(&request->fixture->seen, "; ");
     if (!request->abort_on_output)
         return;
     client_abort(request->fixture->client, request->entry, CLIENT_GONE);
@@ -51,7 +69,10 @@ static inline void on_end(void *user, client_cause_t cause, const wg_error_t *er
 /* Three tokens in, at most eight out, wherever there is room. */
 static inline client_submission_t submission(void)
 {
-    client_submission_t out = {.prompt = prompt, .prompt_count = PROMPT_TOKENS};
+    static const client_field_names_t names = {"token_ids", "sampling_params.max_tokens",
+                                               "sampling_params.min_tokens", "sampling_params.n"};
+    client_submission_t out = {
+        .prompts = &short_prompt, .prompt_count = 1, .choices_per_prompt = 1, .names = &names};
     wire_sampling_defaults(&out.sampling);
     out.sampling.max_tokens = 8;
     return out;
@@ -68,7 +89,7 @@ static inline client_submission_t submission_to(uint32_t rank)
 static inline wg_status_t submit(fixture_t *f, char letter, client_submission_t what, wg_error_t *error)
 {
     static const client_events_t events = {.on_output = on_output, .on_end = on_end};
-    in_flight_t *entry;
+    client_request_t *entry;
     request_t *request = &f->requests[letter - 'a'];
     what.id = (wire_text_t){request->id, 1};
     wg_status_t status = client_submit(f->client, &what, &events, request, &entry, error);

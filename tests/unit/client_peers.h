@@ -28,9 +28,9 @@ typedef struct {
 typedef struct {
     fixture_t *fixture;
     char id[2];
-    char wire_id[16];     /* of its last ADD, as the engine got it */
-    in_flight_t *entry;   /* NULL: not in flight */
-    bool abort_on_output; /* as a reader that leaves */
+    char wire_id[16];        /* of its last ADD, as the engine got it */
+    client_request_t *entry; /* NULL: not in flight */
+    bool abort_on_output;    /* as a reader that leaves */
 } request_t;
 
 struct fixture {

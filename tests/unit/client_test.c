@@ -89,7 +89,8 @@ static void test_unpinned_requests_spread_over_the_ready_ranks(void **state)
     bring_up(f, 3);
     start_as(f, 'a', submission());
     start_as(f, 'b', submission());
-    assert_int_equal(f->requests[0].entry->rank + f->requests[1].entry->rank, 1 + 3);
+    assert_int_equal(
+        client_request_rank(f->requests[0].entry, 0) + client_request_rank(f->requests[1].entry, 0), 1 + 3);
 }
 
 /* --- refused for what they ask --- */
@@ -127,13 +128,15 @@ static void test_prompt_and_tokens_must_fit_into_the_shortest_model(void **state
 {
     fixture_t *f = *state;
     client_submission_t what = submission_to(0);
+    frame_t owners[2];
+    wire_prompt_t prompts[] = {long_prompt(&owners[0], 50), long_prompt(&owners[1], 40)};
     bring_up_with(f, 0, 100);
     bring_up_with(f, 1, 50);
     assert_int_equal(client_max_model_len(f->client), 50);
-    what.prompt_count = 50;
+    what.prompts = &prompts[0];
     assert_submit_refused(f, what, WG_E_INVALID_REQUEST,
                           "token_ids: the prompt has 50 tokens, but must have less than max_model_len = 50");
-    what.prompt_count = 40;
+    what.prompts = &prompts[1];
     what.sampling.max_tokens = 11;
     assert_submit_refused(f, what, WG_E_INVALID_REQUEST,
                           "sampling_params.max_tokens: 11 tokens and a prompt of 40 are more than "
@@ -144,16 +147,21 @@ static void test_prompt_and_tokens_must_fit_into_the_shortest_model(void **state
                           "sampling_params.min_tokens: 11 is more than the 10 tokens that can be generated");
     what.sampling.min_tokens = 10;
     start_as(f, 'a', what);
+    frame_free(&owners[0]);
+    frame_free(&owners[1]);
 }
 
 static void test_where_no_model_length_is_known_max_tokens_must_be_given(void **state)
 {
     fixture_t *f = *state;
     client_submission_t what = submission();
+    frame_t owner;
+    wire_prompt_t prompt = long_prompt(&owner, 1000);
     bring_up_with(f, 0, 0);
     assert_int_equal(client_max_model_len(f->client), WIRE_UNKNOWN);
-    what.prompt_count = COUNT_OF(prompt);
+    what.prompts = &prompt;
     start_as(f, 'a', what);
+    frame_free(&owner);
     what.sampling.max_tokens = 0;
     assert_submit_refused(f, what, WG_E_INVALID_REQUEST,
                           "sampling_params.max_tokens: must be given: no rank has told its max_model_len");

@@ -3,7 +3,7 @@
 #ifndef WG_TESTS_GENERATE_BODY_FIXTURE_H
 #define WG_TESTS_GENERATE_BODY_FIXTURE_H
 
-#include "frontend/generate_body.h"
+#include "frontend/request_body.h"
 #include "tests/unit/json_text.h"
 
 #include <stdio.h>
@@ -12,12 +12,36 @@
 #define SAMPLING(members) "{'token_ids':[1],'sampling_params':{" members "}}"
 #define BODY(members) "{'token_ids':[1]," members "}"
 
+/* What model_files_apply makes of a configuration that says nothing. */
+#define DEFAULTS                                                                                             \
+    {                                                                                                        \
+        .temperature = 1, .top_p = 1, .repetition_penalty = 1                                                \
+    }
+#define LIMITS                                                                                               \
+    {                                                                                                        \
+        .max_json_depth = 32, .max_ids_per_list = 100, .max_choices = 8, .max_prompts = 4,                   \
+        .max_logprobs = 20                                                                                   \
+    }
+
 static inline const wg_config_t *model(void)
 {
     static char name[] = "demo";
     static int64_t eos[] = {2, 7};
+    static char backend[] = "guidance";
+    static char adapter[] = "sql";
+    static char adapter_path[] = "/loras/sql";
+    static config_adapter_t adapters[] = {{adapter, 3, adapter_path}};
     static const wg_config_t config = {
-        .model = {.name = name, .vocab_size = 32000, .eos_token_ids = eos, .eos_count = 2}};
+        .model = {.name = name,
+                  .vocab_size = 32000,
+                  .eos_token_ids = eos,
+                  .eos_count = 2,
+                  .structured_outputs_backend = backend},
+        .defaults = DEFAULTS,
+        .limits = LIMITS,
+        .adapters = adapters,
+        .adapter_count = 1,
+    };
     return &config;
 }
 
@@ -25,14 +49,14 @@ static inline const wg_config_t *model(void)
 static inline const wg_config_t *unknown_model(void)
 {
     static char name[] = "demo";
-    static const wg_config_t config = {.model = {.name = name}};
+    static const wg_config_t config = {.model = {.name = name}, .defaults = DEFAULTS, .limits = LIMITS};
     return &config;
 }
 
 /* The caller frees the body. */
-static inline generate_body_t taken_by(const wg_config_t *config, const char *json)
+static inline request_body_t taken_by(const wg_config_t *config, const char *json)
 {
-    generate_body_t body;
+    request_body_t body;
     wg_error_t error;
     char *text = json_text(json);
     if (generate_body_parse(&body, config, text, strlen(json), &error) != WG_OK)
@@ -41,9 +65,23 @@ static inline generate_body_t taken_by(const wg_config_t *config, const char *js
     return body;
 }
 
-static inline generate_body_t taken(const char *json)
+static inline request_body_t taken(const char *json)
 {
     return taken_by(model(), json);
+}
+
+static inline void assert_prompt(const request_body_t *body, size_t prompt, const uint32_t *ids, size_t count)
+{
+    wire_reader_t reader;
+    int64_t id = -1;
+    assert_in_range(prompt + 1, 1, body->prompt_count);
+    wire_reader_init(&reader, body->prompts[prompt].packed.data, body->prompts[prompt].packed.size);
+    assert_int_equal(body->prompts[prompt].count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(wire_reader_int(&reader, &id));
+        assert_int_equal(id, ids[i]);
+    }
+    assert_int_equal(wire_reader_finish(&reader, "prompt", NULL), WG_OK);
 }
 
 /* A body, what it must be refused for, and a part of what is said. */
@@ -63,7 +101,7 @@ static inline void assert_printable(const char *text)
 static inline void assert_refused_bytes(const wg_config_t *config, const char *text, size_t size,
                                         const bad_body_t *bad)
 {
-    generate_body_t body;
+    request_body_t body;
     wg_error_t error = {0};
     wg_status_t status = generate_body_parse(&body, config, text, size, &error);
     if (status != bad->status || strcmp(error.param, bad->param) != 0 || !strstr(error.message, bad->message))
@@ -73,7 +111,7 @@ static inline void assert_refused_bytes(const wg_config_t *config, const char *t
     assert_int_equal(error.status, status);
     assert_printable(error.message);
     assert_printable(error.param);
-    generate_body_free(&body); /* it always can be freed */
+    request_body_free(&body); /* it always can be freed */
 }
 
 static inline void assert_refused_by(const wg_config_t *config, const bad_body_t *rows, size_t count)

@@ -9,7 +9,7 @@ static void test_without_parameters_the_engines_defaults_hold(void **state)
     (void)state;
     static const char *const texts[] = {"{'token_ids':[1]}", SAMPLING("")};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        generate_body_t body = taken(texts[i]);
+        request_body_t body = taken(texts[i]);
         wire_sampling_t defaults;
         wire_sampling_defaults(&defaults);
         assert_float_equal(body.sampling.temperature, defaults.temperature, 0.0);
@@ -22,7 +22,7 @@ static void test_without_parameters_the_engines_defaults_hold(void **state)
         assert_int_equal(body.sampling.min_tokens, 0);
         assert_int_equal(body.sampling.max_tokens, 0); /* not 16: as many as fit */
         assert_false(body.sampling.has_seed || body.sampling.ignore_eos);
-        generate_body_free(&body);
+        request_body_free(&body);
     }
 }
 
@@ -50,7 +50,7 @@ static const float_row_t floats[] = {
     {FLOAT(repetition_penalty), {"0.001", "1", "1000", "1.5"}, {"0", "0.0", "-0.0", "-1"}, "above 0"},
 };
 
-static double float_of(const generate_body_t *body, const float_row_t *row)
+static double float_of(const request_body_t *body, const float_row_t *row)
 {
     double number;
     memcpy(&number, (const char *)&body->sampling + row->offset, sizeof number);
@@ -76,9 +76,9 @@ static void test_floats_within_their_range_are_taken(void **state)
         const float_row_t *row = &floats[i / 4];
         char json[128];
         snprintf(json, sizeof json, SAMPLING("'%s':%s"), row->name, row->good[i % 4]);
-        generate_body_t body = taken(json);
+        request_body_t body = taken(json);
         assert_float_equal(float_of(&body, row), strtod(row->good[i % 4], NULL), 0.0);
-        generate_body_free(&body);
+        request_body_free(&body);
     }
 }
 
@@ -125,12 +125,12 @@ static void test_numbers_that_are_none_are_refused(void **state)
 static void test_a_tiny_temperature_is_greedy(void **state)
 {
     (void)state;
-    generate_body_t body = taken(SAMPLING("'temperature':1e-320,'min_p':1e-320,'presence_penalty':-1e-320"));
+    request_body_t body = taken(SAMPLING("'temperature':1e-320,'min_p':1e-320,'presence_penalty':-1e-320"));
     assert_true(body.sampling.temperature > 0.0 && body.sampling.temperature < 1e-5);
-    generate_body_free(&body);
+    request_body_free(&body);
     body = taken(SAMPLING("'temperature':-0.0"));
     assert_float_equal(body.sampling.temperature, 0.0, 0.0);
-    generate_body_free(&body);
+    request_body_free(&body);
 }
 
 /* Case B074: the engine computes in float32, where these are the 0 that they must not be. */
@@ -145,9 +145,9 @@ static void test_what_is_above_zero_in_double_only_is_refused(void **state)
         for (size_t k = 0; k < COUNT_OF(values); k++)
             assert_float_refused(row, values[k]);
         snprintf(json, sizeof json, SAMPLING("'%s':%.17g"), row->name, (double)FLT_MIN);
-        generate_body_t body = taken(json);
+        request_body_t body = taken(json);
         assert_float_equal(float_of(&body, row), (double)FLT_MIN, 0.0);
-        generate_body_free(&body);
+        request_body_free(&body);
     }
 }
 
@@ -156,21 +156,21 @@ static void test_what_is_above_zero_in_double_only_is_refused(void **state)
 static void test_integers_within_their_range_are_taken(void **state)
 {
     (void)state;
-    generate_body_t body = taken(SAMPLING("'top_k':-1,'max_tokens':1,'min_tokens':0"));
+    request_body_t body = taken(SAMPLING("'top_k':-1,'max_tokens':1,'min_tokens':0"));
     assert_int_equal(body.sampling.top_k, -1);
     assert_int_equal(body.sampling.max_tokens, 1);
     assert_int_equal(body.sampling.min_tokens, 0);
-    generate_body_free(&body);
+    request_body_free(&body);
     body = taken(SAMPLING("'top_k':9223372036854775807,'max_tokens':9223372036854775807,"
                           "'min_tokens':9223372036854775807"));
     assert_true(body.sampling.top_k == INT64_MAX);
     assert_true(body.sampling.max_tokens == INT64_MAX);
     assert_true(body.sampling.min_tokens == INT64_MAX);
-    generate_body_free(&body);
+    request_body_free(&body);
     body = taken(SAMPLING("'top_k':0,'max_tokens':null"));
     assert_int_equal(body.sampling.top_k, 0);
     assert_int_equal(body.sampling.max_tokens, 0);
-    generate_body_free(&body);
+    request_body_free(&body);
 }
 
 static void test_integers_outside_their_range_are_refused(void **state)
@@ -209,10 +209,10 @@ static void test_integers_of_another_type_are_refused(void **state)
 static void test_min_tokens_are_at_most_max_tokens(void **state)
 {
     (void)state;
-    generate_body_t body = taken(SAMPLING("'min_tokens':5,'max_tokens':5"));
-    generate_body_free(&body);
+    request_body_t body = taken(SAMPLING("'min_tokens':5,'max_tokens':5"));
+    request_body_free(&body);
     body = taken(SAMPLING("'min_tokens':5")); /* against what fits, by the client */
-    generate_body_free(&body);
+    request_body_free(&body);
     ASSERT_REFUSED(INVALID(SAMPLING("'min_tokens':6,'max_tokens':5"), "sampling_params.min_tokens",
                            "sampling_params.min_tokens: must be at most max_tokens = 5"),
                    INVALID(SAMPLING("'max_tokens':5,'min_tokens':6"), "sampling_params.min_tokens",
@@ -226,13 +226,13 @@ static void test_a_seed_is_any_integer_of_64_bits(void **state)
     for (size_t i = 0; i < COUNT_OF(seeds); i++) {
         char json[128];
         snprintf(json, sizeof json, SAMPLING("'seed':%lld"), (long long)seeds[i]);
-        generate_body_t body = taken(json);
+        request_body_t body = taken(json);
         assert_true(body.sampling.has_seed && body.sampling.seed == seeds[i]);
-        generate_body_free(&body);
+        request_body_free(&body);
     }
-    generate_body_t body = taken(SAMPLING("'seed':null"));
+    request_body_t body = taken(SAMPLING("'seed':null"));
     assert_false(body.sampling.has_seed);
-    generate_body_free(&body);
+    request_body_free(&body);
     ASSERT_REFUSED(
         INVALID(SAMPLING("'seed':18446744073709551615"), "sampling_params.seed", "integers have 64 bits"));
 }
@@ -253,9 +253,9 @@ static void test_the_number_that_is_out_of_range_is_named(void **state)
 static void test_ignore_eos_is_a_boolean(void **state)
 {
     (void)state;
-    generate_body_t body = taken(SAMPLING("'ignore_eos':false"));
+    request_body_t body = taken(SAMPLING("'ignore_eos':false"));
     assert_false(body.sampling.ignore_eos);
-    generate_body_free(&body);
+    request_body_free(&body);
     ASSERT_REFUSED(INVALID(SAMPLING("'ignore_eos':1"), "sampling_params.ignore_eos",
                            "sampling_params.ignore_eos: must be true or false"),
                    INVALID(SAMPLING("'ignore_eos':'false'"), "sampling_params.ignore_eos", "true or false"));
@@ -274,13 +274,13 @@ static void test_parameters_are_an_object(void **state)
 static void assert_stops(const wg_config_t *config, const char *json, const int64_t *ids, size_t count,
                          size_t sent, int64_t eos)
 {
-    generate_body_t body = taken_by(config, json);
+    request_body_t body = taken_by(config, json);
     assert_int_equal(body.sampling.all_stop_count, count);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(body.sampling.all_stop_token_ids[i], ids[i]);
     assert_int_equal(body.sampling.stop_count, sent);
     assert_int_equal(body.sampling.eos_token_id, eos);
-    generate_body_free(&body);
+    request_body_free(&body);
 }
 
 /* The model's ids are 2, the primary one, and 7. */

@@ -36,9 +36,8 @@ static void assert_encode_error(wg_status_t status, const wg_error_t *error, con
 static void test_requests_are_not_encoded_without_memory(void **state)
 {
     (void)state;
-    static const uint32_t prompt[] = {1};
     static const wire_text_t id = {"a", 1};
-    wire_add_t add = {.request_id = id, .prompt_token_ids = prompt, .prompt_count = 1};
+    wire_add_t add = {.request_id = id, .prompt = {{(const uint8_t *)"\x01", 1}, 1}};
     wg_error_t error;
     msgpack_sbuffer buffer = full_buffer();
     wire_sampling_defaults(&add.sampling);

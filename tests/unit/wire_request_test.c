@@ -1,4 +1,5 @@
 /* ADD, ABORT and the others, byte for byte as msgspec would encode them. */
+#include "common/wire_prompt.h"
 #include "common/wire_request.h"
 
 #include "tests/unit/golden/client_vectors.h"
@@ -23,13 +24,33 @@ static void assert_add(const wire_add_t *add, const void *expected, size_t size)
     assert_frame(&buffer, expected, size);
 }
 
+/* Lives until the next one. */
+static wire_prompt_t prompt_of(const uint32_t *ids, size_t count)
+{
+    static msgpack_sbuffer buffer;
+    wire_prompt_packer_t packer;
+    size_t start;
+    size_t size;
+    msgpack_sbuffer_destroy(&buffer);
+    msgpack_sbuffer_init(&buffer);
+    wire_prompt_begin(&packer, &buffer);
+    for (size_t i = 0; i < count; i++)
+        wire_prompt_add(&packer, ids[i]);
+    assert_true(wire_prompt_end(&packer, &start, &size, &count));
+    return (wire_prompt_t){{(const uint8_t *)buffer.data + start, size}, count};
+}
+
+/* What is not 0 where it is not sent. */
+#define NOTHING_ELSE                                                                                         \
+    .logprobs = WIRE_UNSET, .prompt_logprobs = WIRE_UNSET, .thinking_token_budget = WIRE_UNSET,              \
+    .skip_reading_prefix_cache = -1
+
 static wire_add_t add_of(const uint32_t *prompt, size_t count)
 {
     wire_add_t add = {
         .request_id = TEXT("req-1-0000abcd"),
         .external_req_id = TEXT("req-1"),
-        .prompt_token_ids = prompt,
-        .prompt_count = count,
+        .prompt = prompt_of(prompt, count),
         .arrival_time = 1750000000.25,
         .data_parallel_rank = -1,
         .client_index = 1,
@@ -75,8 +96,62 @@ static void test_an_add_with_every_field(void **state)
         .all_stop_count = 3,
         .stop_count = 2,
         .eos_token_id = 2,
+        NOTHING_ELSE,
     };
     assert_add(&add, golden_add_all_fields, sizeof golden_add_all_fields);
+}
+
+/* A map that is packed already, as the checks of the body make it. */
+static wire_bytes_t packed_json(frame_t *owner, const char *json)
+{
+    *owner = frame_of_json(json);
+    return (wire_bytes_t){owner->data, owner->size};
+}
+
+static void test_an_add_with_the_later_fields(void **state)
+{
+    (void)state;
+    static const uint32_t prompt[] = {9};
+    static const int64_t logprob_ids[] = {7, 65536};
+    static const int64_t allowed_ids[] = {0, 1, 128};
+    static const wire_logit_bias_t biases[] = {{5, -100.0}, {31999, 0.5}};
+    static const wire_lora_t lora = {{"sql", 3}, 3, {"/loras/sql", 10}};
+    frame_t owners[3];
+    wire_add_t add = add_of(prompt, COUNT_OF(prompt));
+    add.request_id = TEXT("g-00c0ffee");
+    add.external_req_id = TEXT("g");
+    add.lora = &lora;
+    add.trace = (wire_trace_t){TEXT("00-ab-cd-01"), TEXT("vendor=1")};
+    add.sampling.max_tokens = 300;
+    add.sampling.logprobs = 5;
+    add.sampling.prompt_logprobs = -1;
+    add.sampling.logprob_token_ids = (wire_ids_t){logprob_ids, COUNT_OF(logprob_ids)};
+    add.sampling.allowed_token_ids = (wire_ids_t){allowed_ids, COUNT_OF(allowed_ids)};
+    add.sampling.logit_bias = biases;
+    add.sampling.logit_bias_count = COUNT_OF(biases);
+    add.sampling.thinking_token_budget = -1;
+    add.sampling.skip_reading_prefix_cache = 0;
+    add.sampling.structured_outputs =
+        packed_json(&owners[0], "{'choice':['yes','n\u00f6'],'_backend':'guidance'}");
+    add.sampling.repetition_detection =
+        packed_json(&owners[1], "{'max_pattern_size':20,'min_pattern_size':3,'min_count':2}");
+    add.sampling.extra_args =
+        packed_json(&owners[2], "{'kv_transfer_params':{'do_remote_decode':true,'blocks':[1,2.5,null]}}");
+    assert_add(&add, golden_add_later_fields, sizeof golden_add_later_fields);
+    for (size_t i = 0; i < COUNT_OF(owners); i++)
+        frame_free(&owners[i]);
+}
+
+static void test_a_trace_may_have_no_state(void **state)
+{
+    (void)state;
+    wire_add_t add = add_of((const uint32_t[]){7}, 1);
+    add.trace.traceparent = TEXT("00-ab-cd-01");
+    frame_t expected =
+        frame_of_json("['req-1-0000abcd',[7],null,{'max_tokens':16},null,1750000000.25,null,null,null,"
+                      "null,null,1,0,0,{'traceparent':'00-ab-cd-01'},false,'req-1']");
+    assert_add(&add, expected.data, expected.size);
+    frame_free(&expected);
 }
 
 static void test_large_numbers_take_the_width_that_they_need(void **state)
@@ -132,7 +207,7 @@ static void test_a_sampling_parameter_is_sent_where_it_is_not_the_default(void *
     {                                                                                                        \
         json,                                                                                                \
         {                                                                                                    \
-            .repetition_penalty = 1.0, .temperature = 1.0, .top_p = 1.0, __VA_ARGS__                         \
+            .repetition_penalty = 1.0, .temperature = 1.0, .top_p = 1.0, NOTHING_ELSE, __VA_ARGS__           \
         }                                                                                                    \
     }
 #define EOS_NONE .eos_token_id = WIRE_NO_TOKEN, .max_tokens = 16
@@ -326,6 +401,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_smallest_add),
         cmocka_unit_test(test_an_add_with_every_field),
+        cmocka_unit_test(test_an_add_with_the_later_fields),
+        cmocka_unit_test(test_a_trace_may_have_no_state),
         cmocka_unit_test(test_large_numbers_take_the_width_that_they_need),
         cmocka_unit_test(test_a_sampling_parameter_is_sent_where_it_is_not_the_default),
         cmocka_unit_test(test_floats_differ_from_their_default_by_any_amount),

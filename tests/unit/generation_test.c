@@ -1,6 +1,6 @@
 /* What only a whole frontend can meet: HTTP on one side, an engine on the other. The rest of generate is shown by
  * tests/integration/test_generate.py. */
-#include "frontend/generate.h"
+#include "frontend/generation.h"
 #include "tests/unit/client_fixture.h"
 
 #include <arpa/inet.h>
@@ -17,6 +17,7 @@ typedef struct {
 
 typedef struct {
     fixture_t *client;
+    generations_t *generations;
     http_server_t *server;
     reader_t reader;
 } http_fixture_t;
@@ -24,7 +25,7 @@ typedef struct {
 static void on_generate(void *context, http_exchange_t *exchange)
 {
     const http_fixture_t *f = context;
-    generate_handle(f->client->client, f->client->config, exchange);
+    generations_handle(f->generations, &generation_generate, exchange);
 }
 
 static int setup_http(void **state)
@@ -47,6 +48,8 @@ static int setup_http(void **state)
         .context = f,
     };
     bring_up_with(f->client, 0, MODEL_LEN);
+    f->generations = generations_new(f->client->loop.loop, f->client->client, f->client->config);
+    assert_non_null(f->generations);
     return http_server_new(&f->server, f->client->loop.loop, &options, &error) == WG_OK ? 0 : -1;
 }
 
@@ -56,6 +59,7 @@ static int teardown_http(void **state)
     close(f->reader.fd);
     text_buffer_free(&f->reader.received);
     http_server_destroy(&f->server);
+    generations_destroy(&f->generations);
     int result = teardown((void **)&f->client);
     free(f);
     return result;
