@@ -73,8 +73,9 @@ void answer_add(answer_t *answer, const answer_form_t *form, uint32_t number, co
     set_params(&answer->kv_transfer_params, wire->kv_transfer_params);
     set_params(&answer->ec_transfer_params, wire->ec_transfer_params);
     /* a prompt counts once, however many choices it has */
-    if (wire->cached_tokens > 0 && number % answer->choices_per_prompt == 0)
+    if (wire->cached_tokens >= 0 && !choice->is_prefilled && number % answer->choices_per_prompt == 0)
         answer->cached_tokens += (size_t)wire->cached_tokens;
+    choice->is_prefilled = choice->is_prefilled || wire->cached_tokens >= 0;
     answer->completion_tokens += wire->token_count;
     choice->finish_reason = finish_name(wire->finish);
     choice->is_pending = choice->is_pending || wire->token_count > 0 || choice->finish_reason;

@@ -14,6 +14,7 @@ typedef struct {
     logprobs_json_lists_t lists;   /* or in that of completions */
     text_buffer_t prompt_logprobs; /* with a comma before each */
     const char *finish_reason;     /* NULL: more will come */
+    bool is_prefilled;             /* its engine has said how much of the prompt was cached */
     bool is_pending;               /* in a stream: there is something to send */
 } answer_choice_t;
 

@@ -16,6 +16,7 @@ from interop.tokens import expected
 HOST = "127.0.0.1"
 PATIENCE = 20.0
 GENERATE = "/inference/v1/generate"
+COMPLETIONS = "/v1/completions"
 VOCAB_SIZE = 32000
 DONE = "[DONE]"
 
@@ -191,9 +192,9 @@ def post(port: int, body: Any, headers: Headers = (), path: str = GENERATE) -> A
     return call(port, "POST", path, data, headers)
 
 
-def open_post(port: int, body: Any, headers: Headers = ()) -> Connection:
-    """Sends a generate request and leaves the answer to the caller."""
-    return Connection(port, request_bytes("POST", GENERATE, json.dumps(body).encode(), headers))
+def open_post(port: int, body: Any, headers: Headers = (), path: str = GENERATE) -> Connection:
+    """Sends a request and leaves the answer to the caller."""
+    return Connection(port, request_bytes("POST", path, json.dumps(body).encode(), headers))
 
 
 def error_of(answer: Answer, status: int, code: str) -> dict[str, Any]:

@@ -22,10 +22,23 @@ from typing import Any
 import zmq
 
 from interop import messages as wire
+from interop.tensors import INLINE_BELOW, Packer, row
 from interop.tokens import TokenSource
 
 PATIENCE = 20.0  # seconds until a wait has failed; nothing takes this long unless it is broken
 START_STEPS = ("registration", "subscription", "ready")
+
+
+@dataclass
+class Step:
+    """One output of a scripted request: so many tokens, and how it ends, if it does."""
+
+    tokens: int
+    finish: int | None = None
+    named_only: bool = False  # no output, just a name in finished_requests: then there are no tokens either
+
+
+Script = Callable[[wire.EngineCoreRequest], list[Step] | None]
 
 
 @dataclass
@@ -41,7 +54,9 @@ class Request:
     add: wire.EngineCoreRequest
     payload: bytes
     tokens: TokenSource
+    steps: list[Step] | None = None  # that are left of its script
     sent: int = 0
+    begun: bool = False  # its first output, with what belongs to the prompt, is out
 
     @property
     def id(self) -> str:
@@ -68,6 +83,11 @@ class Options:
     trim: bool = False  # drop trailing defaults from arrays
     older: bool = False  # outputs from before ec_transfer_params
     stats: bool = True
+    script: Script | None = None  # None, or its answer None: the usual tokens
+    tensor_names: str = "numpy"  # or "torch"
+    inline_below: int = INLINE_BELOW
+    cached_tokens: int = 0  # that it says of each prompt, as far as that goes
+    echo_transfer_params: bool = False  # back in the last output
 
 
 @dataclass
@@ -312,6 +332,7 @@ class Engine:
         if len(add.prompt_token_ids) + add.sampling_params.max_tokens > self.options.max_model_len:
             raise wire.Refused("ADD: prompt and max_tokens exceed max_model_len", payload)
         request = Request(add, payload, TokenSource(add.prompt_token_ids, self.options.vocab_size))
+        request.steps = self.options.script(add) if self.options.script else None
         with self._changed:
             self.added.append(request)
             self.requests[request.id] = request
@@ -384,18 +405,28 @@ class Engine:
         """One engine step: every running request gets tokens, each client one message with all of its own."""
         self._steps += 1
         batches: dict[int, list[Any]] = {client: [] for client in self._aborts_to_name}
+        packers: dict[int, Packer] = {}
         for request in [] if self._withhold else list(self.requests.values()):
-            output = self._advance(request)
-            batches.setdefault(request.add.client_index, []).append(output)
+            client = request.add.client_index
+            packer = packers.setdefault(client, self.packer())
+            output = self._advance(request, packer)
+            batches.setdefault(client, []).extend([] if output is None else [output])
         stats: wire.SchedulerStats | None = self._stats()
         for client in sorted(batches):
             named = self._aborts_to_name.pop(client, None)
             envelope = {"scheduler_stats": stats, "finished_requests": named}
-            self._sockets.outputs[client].send(self._envelope(batches[client], envelope))
+            frames = packers[client].frames if client in packers else []
+            self._sockets.outputs[client].send_multipart([self._envelope(batches[client], envelope), *frames])
             stats = None  # one client a step has them
         self._tell_counts()
 
-    def _advance(self, request: Request) -> Any:
+    def packer(self) -> Packer:
+        return Packer(self.options.tensor_names, self.options.inline_below)
+
+    def _advance(self, request: Request, packer: Packer) -> Any:
+        """Its next output, or None where there is none in this step."""
+        if request.steps is not None:
+            return self._play(request, request.steps.pop(0), packer)
         params = request.add.sampling_params
         tokens: list[int] = []
         reason: int | None = None
@@ -408,23 +439,58 @@ class Engine:
                 stopped_by = None if tokens[-1] == params.eos_token_id else tokens[-1]
             elif count >= params.max_tokens:
                 reason = wire.FINISH_LENGTH
-        output = self.output(request, tokens, finish_reason=reason, stop_reason=stopped_by)
+        output = self.output(request, tokens, packer, finish_reason=reason, stop_reason=stopped_by)
         if reason is not None:
             del self.requests[request.id]
         return output
 
-    def output(self, request: Request, tokens: list[int], **fields: Any) -> Any:
-        """An output of that request; the first one carries prefill_stats."""
-        if request.sent == 0:
+    def _play(self, request: Request, step: Step, packer: Packer) -> Any:
+        if step.finish is not None or step.named_only:
+            del self.requests[request.id]
+        if step.named_only:
+            self._aborts_to_name.setdefault(request.add.client_index, []).append(request.id)
+            return None
+        tokens = [request.tokens[request.sent + i] for i in range(step.tokens)]
+        return self.output(request, tokens, packer, finish_reason=step.finish)
+
+    def _logprobs(self, request: Request, tokens: list[int], packer: Packer) -> dict[str, Any]:
+        """The tensors that were asked for: of these tokens, and with the first output those of the prompt."""
+        params, vocab_size = request.add.sampling_params, self.options.vocab_size
+        wide = self.options.tensor_names == "torch"
+        fields: dict[str, Any] = {}
+        count = params.logprobs if params.logprobs is not None else len(params.logprob_token_ids or ()) or None
+        if count is not None and tokens:
+            rows = [row(token, request.sent + i, count, vocab_size) for i, token in enumerate(tokens)]
+            fields["new_logprobs"] = packer.logprobs(rows, wide)
+        prompt = request.add.prompt_token_ids
+        if params.prompt_logprobs is not None and not request.begun and len(prompt) > 1:
+            rows = [row(token, i, params.prompt_logprobs, vocab_size) for i, token in enumerate(prompt) if i > 0]
+            fields["new_prompt_logprobs_tensors"] = packer.logprobs(rows, wide)
+        return fields
+
+    def output(
+        self, request: Request, tokens: list[int], packer: Packer | None = None, **fields: Any
+    ) -> Any:
+        """An output of that request; the first one carries prefill_stats. With a packer, logprobs as asked for."""
+        if packer:
+            fields |= self._logprobs(request, tokens, packer)
+        if self.options.echo_transfer_params and fields.get("finish_reason") is not None:
+            extra = request.add.sampling_params.extra_args or {}
+            fields["kv_transfer_params"] = extra.get("kv_transfer_params")
+            if not self.options.older:
+                fields["ec_transfer_params"] = extra.get("ec_transfer_params")
+        if not request.begun:
             size = len(request.add.prompt_token_ids)
+            cached = min(self.options.cached_tokens, size)
             fields["prefill_stats"] = {
                 "num_prompt_tokens": size,
                 "num_computed_tokens": size,
-                "num_cached_tokens": 0,
+                "num_cached_tokens": cached,
                 "num_local_cached_tokens": 0,
                 "num_external_cached_tokens": 0,
                 "num_cache_creation_tokens": size,
             }
+        request.begun = True
         request.sent += len(tokens)
         kind = wire.OlderEngineCoreOutput if self.options.older else wire.EngineCoreOutput
         return kind(request.id, tokens, **fields)
