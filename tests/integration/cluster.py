@@ -133,6 +133,8 @@ class Cluster:
         eos_token_ids: list[int] | None = None,
         limits: dict[str, int] | None = None,
         timeouts: dict[str, int] | None = None,
+        adapters: dict[str, tuple[int, str]] | None = None,
+        model: str = "",
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="wg-"))  # short: an ipc path has 107 bytes at most
         self.ranks = ranks
@@ -154,11 +156,14 @@ class Cluster:
             reserved.close()
         self.config = self.folder / "cluster.cfg"
         eos = ", ".join(map(str, eos_token_ids or [2]))
-        model = (
-            f'model = {{ name = "{MODEL}"; vocab_size = {client.VOCAB_SIZE}; eos_token_ids = [ {eos} ]; }};'
+        model = model or f"vocab_size = {client.VOCAB_SIZE}; eos_token_ids = [ {eos} ];"
+        loras = ", ".join(
+            f'{{ name = "{name}"; id = {number}; path = "{path}"; }}'
+            for name, (number, path) in (adapters or {}).items()
         )
         self.config.write_text(
-            model + "\n" + self._config_text(coordinator, lockstep, limits or {}, timeouts or {})
+            f'model = {{ name = "{MODEL}"; {model} }};\nadapters = ( {loras} );\n'
+            + self._config_text(coordinator, lockstep, limits or {}, timeouts or {})
         )
 
     # --- starting ---
