@@ -108,7 +108,7 @@ static const config_key_t keys[] = {
      "4194304", "output of one request that its client has not read yet; above that the request is aborted"},
     {"limits", "max_connections", &config_type_int, IN_CONFIG(limits.max_connections), 0, 1, 1000000, "8192",
      "HTTP connections of one process"},
-    {"limits", "max_header_bytes", &config_type_int, IN_CONFIG(limits.max_header_bytes), 0, 2048, 65536,
+    {"limits", "max_header_bytes", &config_type_int, IN_CONFIG(limits.max_header_bytes), 0, 4096, 65536,
      "8192", "the line and the headers of one HTTP request"},
     {"limits", "max_headers", &config_type_int, IN_CONFIG(limits.max_headers), 0, 8, 1000, "100",
      "headers of one HTTP request"},

@@ -17,22 +17,59 @@ bool http_connection_admit(http_connection_t *connection)
 
 /* --- a client that is slow to send --- */
 
-void http_connection_receive(http_connection_t *connection)
+static int64_t time_for(const http_server_t *server, receive_phase_t phase)
+{
+    switch (phase) {
+    case RECEIVE_HEAD:
+        return server->options.header_timeout_ms;
+    case RECEIVE_BODY:
+        return server->options.body_timeout_ms;
+    default:
+        return server->options.idle_timeout_ms;
+    }
+}
+
+void http_connection_receive(http_connection_t *connection, receive_phase_t phase)
 {
     http_server_t *server = connection->server;
+    int64_t time_ms = time_for(server, phase);
     http_connection_received(connection);
-    if (server->options.idle_timeout_ms == 0)
+    if (time_ms == 0)
         return;
-    connection->receive_by_ms = zclock_mono() + server->options.idle_timeout_ms;
+    connection->receive_by_ms = zclock_mono() + time_ms;
+    connection->phase = phase;
     connection->is_receiving = true;
-    TAILQ_INSERT_TAIL(&server->receiving, connection, receiving);
+    TAILQ_INSERT_TAIL(&server->receiving[phase], connection, receiving);
 }
 
 void http_connection_received(http_connection_t *connection)
 {
     if (connection->is_receiving)
-        TAILQ_REMOVE(&connection->server->receiving, connection, receiving);
+        TAILQ_REMOVE(&connection->server->receiving[connection->phase], connection, receiving);
     connection->is_receiving = false;
+}
+
+int64_t http_connection_next_deadline(const http_server_t *server)
+{
+    int64_t due_ms = INT64_MAX;
+    for (int phase = 0; phase < RECEIVE_PHASES; phase++) {
+        const http_connection_t *oldest = TAILQ_FIRST(&server->receiving[phase]);
+        if (oldest && oldest->receive_by_ms < due_ms)
+            due_ms = oldest->receive_by_ms;
+    }
+    return due_ms;
+}
+
+static void close_late(http_connection_t *connection, receive_phase_t phase)
+{
+    wg_error_t error;
+    http_connection_received(connection);
+    if (phase != RECEIVE_NEXT) {
+        WG_FAIL(&error, REQUEST_TIMEOUT, phase == RECEIVE_HEAD ? "line and headers" : "body",
+                (long long)time_for(connection->server, phase));
+        http_connection_refuse(connection, 408, &error);
+    }
+    shutdown(connection->fd, SHUT_RDWR);
 }
 
 /* libmicrohttpd's timeout is for silence only: a client that sends a byte a second would keep its connection
@@ -41,9 +78,9 @@ void http_connection_close_late(http_server_t *server)
 {
     http_connection_t *connection;
     int64_t now_ms = zclock_mono();
-    while ((connection = TAILQ_FIRST(&server->receiving)) && connection->receive_by_ms <= now_ms) {
-        http_connection_received(connection);
-        shutdown(connection->fd, SHUT_RDWR);
+    for (int phase = 0; phase < RECEIVE_PHASES; phase++) {
+        while ((connection = TAILQ_FIRST(&server->receiving[phase])) && connection->receive_by_ms <= now_ms)
+            close_late(connection, (receive_phase_t)phase);
     }
 }
 
@@ -103,7 +140,7 @@ static http_connection_t *open_connection(http_server_t *self, struct MHD_Connec
     }
     self->stats.connections++;
     http_connection_admit(connection);
-    http_connection_receive(connection);
+    http_connection_receive(connection, RECEIVE_HEAD);
     return connection;
 }
 

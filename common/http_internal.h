@@ -3,6 +3,7 @@
  *   http_server.c      the daemon and its place in the loop
  *   http_listener.c    the listening socket
  *   http_connection.c  connections: who has a place, and who is closed without being asked
+ *   http_head.c        what is refused for its headers
  *   http_request.c     a request arrives, is refused or given to its handler, and ends
  *   http_response.c    the answer, whole or as a stream
  *   http_error.c       errors as JSON
@@ -19,6 +20,14 @@
 #include <microhttpd.h>
 #include <sys/queue.h>
 
+/* What a client is given time for. */
+typedef enum {
+    RECEIVE_HEAD, /* the line and the headers of a request that has begun, or the first of a connection */
+    RECEIVE_BODY,
+    RECEIVE_NEXT, /* the next request of a connection that is kept */
+    RECEIVE_PHASES
+} receive_phase_t;
+
 typedef struct http_connection {
     http_server_t *server;
     http_exchange_t *exchange; /* the request that is arriving or being answered, or NULL */
@@ -26,7 +35,9 @@ typedef struct http_connection {
     bool is_admitted;          /* has one of the max_connections places */
     bool is_half_closed;       /* the client sends no more */
     bool is_shut;              /* by us; libmicrohttpd will see it */
+    const char *target_end; /* of the request's line, where the target's NUL is; in libmicrohttpd's memory */
     bool is_receiving;
+    receive_phase_t phase; /* while is_receiving */
     int64_t receive_by_ms; /* monotonic */
     TAILQ_ENTRY(http_connection) receiving;
     LIST_ENTRY(http_connection) half_closed;
@@ -73,14 +84,25 @@ struct http_server {
     int64_t armed_ms; /* when the timer fires */
     bool is_running;  /* inside MHD_run */
     bool is_stopping;
-    bool slot_freed;                         /* a connection was closed since MHD_run began */
-    TAILQ_HEAD(, http_connection) receiving; /* connections without a complete request, the oldest first */
+    bool slot_freed; /* a connection was closed since MHD_run began */
+    /* Connections without a complete request; in each phase all have the same time, so the oldest is first. */
+    TAILQ_HEAD(, http_connection) receiving[RECEIVE_PHASES];
     LIST_HEAD(, http_connection) half_closed;
     size_t admitted; /* connections that have a place */
     LIST_HEAD(, http_exchange) exchanges;
     LIST_HEAD(, http_exchange) pending;
     http_server_stats_t stats;
 };
+
+/* Whether a request may go on, by its headers: there are not too many, its end is certain, its body not too
+ * large. */
+typedef struct {
+    const char *method; /* these three in libmicrohttpd's memory, where the line was */
+    const char *target;
+    const char *version;
+} http_line_t;
+WG_MUST_CHECK wg_status_t http_head_check(const http_exchange_t *exchange, const http_line_t *line,
+                                          wg_error_t *error);
 
 /* A non-blocking socket that listens on *address; port 0 becomes the port that the system chose.
  * WG_E_SYSTEM. The caller closes *fd. */
@@ -93,6 +115,8 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
                                        size_t *size, void **slot);
 void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **slot,
                                enum MHD_RequestTerminationCode why);
+
+void *http_request_on_line(void *context, const char *uri, struct MHD_Connection *mhd);
 
 /* The end of the exchange: tells the user if that is due, and frees it. */
 void http_exchange_end(http_exchange_t *exchange);
@@ -110,6 +134,9 @@ void http_exchange_cut(http_exchange_t *exchange);
 /* Response bytes that libmicrohttpd has not taken, as http_server_stats counts them. */
 size_t http_exchange_buffered(const http_exchange_t *exchange);
 
+/* Answers by hand a request that is not complete, and closes our side (http_request.c says how it ends). */
+void http_connection_refuse(http_connection_t *connection, unsigned status, const wg_error_t *error);
+
 /* http_respond with two lists of headers. */
 void http_exchange_respond(http_exchange_t *exchange, int status, const http_header_t *first,
                            size_t first_count, const http_header_t *second, size_t second_count,
@@ -123,8 +150,9 @@ void http_connection_notify(void *context, struct MHD_Connection *mhd, void **sl
 bool http_connection_admit(http_connection_t *connection);
 
 /* Until http_connection_received or the end of the connection, a deadline holds for what it is to receive. */
-void http_connection_receive(http_connection_t *connection);
+void http_connection_receive(http_connection_t *connection, receive_phase_t phase);
 void http_connection_received(http_connection_t *connection);
+int64_t http_connection_next_deadline(const http_server_t *server); /* INT64_MAX: none */
 void http_connection_close_late(http_server_t *server);
 
 /* The client closed its side. */

@@ -34,7 +34,7 @@ static http_exchange_t *begin(http_connection_t *connection, struct MHD_Connecti
     exchange->route = find_route(self, path, exchange->is_head ? "GET" : method);
     connection->exchange = exchange;
     LIST_INSERT_HEAD(&self->exchanges, exchange, all);
-    http_connection_receive(connection); /* the headers are here; the body gets a time of its own */
+    http_connection_receive(connection, RECEIVE_BODY);
     return exchange;
 }
 
@@ -70,7 +70,20 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
     http_connection_t *connection = exchange->connection;
     *slot = NULL;
     http_exchange_end(exchange);
-    http_connection_receive(connection);
+    http_connection_receive(connection, RECEIVE_NEXT);
+}
+
+/* The line of a request is here. Its headers have their time from now on, if it is not the first one's already. */
+void *http_request_on_line(void *context, const char *uri, struct MHD_Connection *mhd)
+{
+    (void)context;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    http_connection_t *connection = info->socket_context;
+    if (connection)
+        connection->target_end = uri + strlen(uri);
+    if (connection && !(connection->is_receiving && connection->phase == RECEIVE_HEAD))
+        http_connection_receive(connection, RECEIVE_HEAD);
+    return NULL;
 }
 
 /* --- refusing --- */
@@ -78,9 +91,8 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
 /* Refuses a request whose body is still on its way. By hand, for libmicrohttpd takes a response only before
  * the first byte of the body or after the last. Nothing of a response was sent on this connection before, so
  * the socket's buffer has room, and the client sees answer and end while we read on (DRAIN_MAX_BYTES). */
-static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error_t *error)
+void http_connection_refuse(http_connection_t *connection, unsigned status, const wg_error_t *error)
 {
-    http_connection_t *connection = exchange->connection;
     text_buffer_t body = {0};
     text_buffer_t answer = {0};
     http_error_json(&body, error);
@@ -94,10 +106,15 @@ static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error
     shutdown(connection->fd, SHUT_WR);
     text_buffer_free(&body);
     text_buffer_free(&answer);
+    connection->server->stats.refused++;
+}
+
+static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error_t *error)
+{
+    http_connection_refuse(exchange->connection, status, error);
     text_buffer_free(&exchange->body);
     exchange->state = EXCHANGE_REFUSED;
     exchange->received = 0;
-    connection->server->stats.refused++;
 }
 
 static void refuse(http_exchange_t *exchange, const wg_error_t *error)
@@ -112,60 +129,6 @@ static void refuse_surplus(http_exchange_t *exchange)
     wg_error_format(&error, WG_E_OVERLOADED, "%zu connections are open, the limit; retry later",
                     exchange->connection->server->options.max_connections);
     refuse_as(exchange, 503, &error);
-}
-
-typedef struct {
-    const char *length; /* the value of Content-Length */
-    unsigned lengths;
-    unsigned encodings;
-    bool is_chunked;
-    bool has_spaced_name;
-} framing_t;
-
-static enum MHD_Result on_framing_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                         const char *value)
-{
-    (void)kind;
-    framing_t *framing = context;
-    if (strcasecmp(name, "Content-Length") == 0) {
-        framing->lengths++;
-        framing->length = value;
-    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
-        framing->encodings++;
-        framing->is_chunked = strcasecmp(value, "chunked") == 0;
-    } else if (strpbrk(name, " \t")) {
-        framing->has_spaced_name = true;
-    }
-    return MHD_YES;
-}
-
-/* Where a proxy before us and libmicrohttpd could disagree on the end of the request, what follows could be
- * taken for another client's request. libmicrohttpd accepts all of these. */
-static wg_status_t check_framing(const framing_t *framing, wg_error_t *error)
-{
-    if (framing->lengths > 1)
-        return wg_invalid_field(error, "Content-Length", "given %u times, must be given once",
-                                framing->lengths);
-    if (framing->lengths && framing->encodings)
-        return wg_invalid_field(error, "Content-Length",
-                                "given together with Transfer-Encoding, must be one");
-    if (framing->encodings > 1 || (framing->encodings && !framing->is_chunked))
-        return wg_invalid_field(error, "Transfer-Encoding", "must be `chunked`, or not be given");
-    if (framing->has_spaced_name)
-        return wg_invalid_field(error, "header", "a header's name must not have a blank in it");
-    return WG_OK;
-}
-
-static wg_status_t check_headers(const http_exchange_t *exchange, wg_error_t *error)
-{
-    size_t limit = exchange->connection->server->options.max_body_bytes;
-    framing_t framing = {0};
-    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, on_framing_header, &framing);
-    wg_status_t status = check_framing(&framing, error);
-    /* libmicrohttpd has refused what is not a number. */
-    if (status == WG_OK && framing.length && strtoull(framing.length, NULL, 10) > limit)
-        status = WG_FAIL(error, BODY_TOO_LARGE, limit);
-    return status;
 }
 
 /* The methods that a path has, as Allow names them; empty: there is no such path. */
@@ -205,7 +168,7 @@ static void answer_no_route(http_exchange_t *exchange, const char *path, const c
  * end, and again after each resume until there is a response --- */
 
 static enum MHD_Result on_headers(struct MHD_Connection *mhd, const char *path, const char *method,
-                                  void **slot)
+                                  const char *version, void **slot)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     http_connection_t *connection = info->socket_context;
@@ -214,7 +177,8 @@ static enum MHD_Result on_headers(struct MHD_Connection *mhd, const char *path, 
         return MHD_NO;
     *slot = exchange;
     wg_error_t error;
-    if (check_headers(exchange, &error) != WG_OK)
+    const http_line_t line = {method, path, version};
+    if (http_head_check(exchange, &line, &error) != WG_OK)
         refuse(exchange, &error);
     else if (!http_connection_admit(connection) && !(exchange->route && exchange->route->is_probe))
         refuse_surplus(exchange);
@@ -282,9 +246,8 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
                                        size_t *size, void **slot)
 {
     (void)context;
-    (void)version;
     if (!*slot)
-        return on_headers(mhd, path, method, slot);
+        return on_headers(mhd, path, method, version, slot);
     if (*size == 0)
         return on_complete(*slot, path, method);
     enum MHD_Result result = on_body(*slot, data, *size);

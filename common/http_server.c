@@ -20,9 +20,6 @@
  * see that the client left while its answer is being made. Edge-triggered and without EPOLLIN, so that what a
  * client sends ahead of time stays unread and does not wake us again and again. */
 
-/* Per connection: its request's headers, then the chunk that is being sent. */
-#define POOL_BYTES ((size_t)8 * 1024)
-
 /* Accepted beyond max_connections, so that a busy process can say that it is busy, and that it lives: whoever
  * probes it would else restart it. Above that the listener pauses. */
 #define SURPLUS_CONNECTIONS 64u
@@ -75,8 +72,8 @@ static int64_t next_deadline_ms(http_server_t *self)
     unsigned long long timeout_ms;
     if (MHD_get_timeout(self->daemon, &timeout_ms) == MHD_YES && timeout_ms < INT_MAX)
         due_ms = zclock_mono() + (int64_t)timeout_ms;
-    const http_connection_t *oldest = TAILQ_FIRST(&self->receiving);
-    return oldest && oldest->receive_by_ms < due_ms ? oldest->receive_by_ms : due_ms;
+    int64_t late_ms = http_connection_next_deadline(self);
+    return late_ms < due_ms ? late_ms : due_ms;
 }
 
 /* One MHD_run is not enough, for it takes one step with each connection: after a resume it has the next chunk
@@ -138,8 +135,10 @@ static wg_status_t start_daemon(http_server_t *self, wg_error_t *error)
                                     MHD_OPTION_LISTEN_SOCKET, self->listen_fd,                    //
                                     MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, self, //
                                     MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, self,   //
-                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,               //
-                                    MHD_OPTION_CONNECTION_LIMIT, limit,                           //
+                                    MHD_OPTION_URI_LOG_CALLBACK, http_request_on_line, self,      //
+                                    /* its request's head, then the chunk that is being sent */
+                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->max_header_bytes, //
+                                    MHD_OPTION_CONNECTION_LIMIT, limit,                            //
                                     MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
     return self->daemon ? WG_OK : WG_FAIL(error, SYSTEM, "start the HTTP server", strerror(errno));
 }
@@ -179,7 +178,8 @@ wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_serve
     self->loop = loop;
     self->armed_ms = NEVER;
     self->listen_fd = self->events_fd = self->timer_fd = -1;
-    TAILQ_INIT(&self->receiving);
+    for (int phase = 0; phase < RECEIVE_PHASES; phase++)
+        TAILQ_INIT(&self->receiving[phase]);
     LIST_INIT(&self->half_closed);
     LIST_INIT(&self->exchanges);
     LIST_INIT(&self->pending);

@@ -46,9 +46,15 @@ typedef struct {
     /* Up to 64 more are accepted: each gets one answer, 503 (Overloaded) unless the route is a probe, and is
      * closed. Further ones wait until there is room. */
     size_t max_connections;
-    /* A connection on which nothing moves for so long (rounded up to a second) is closed, and one whose
-     * request's headers, or body after them, take longer to arrive. 0: never. */
+    size_t max_header_bytes; /* of a request's line and headers, with some 60 bytes for each of them */
+    size_t max_headers;
+    /* A connection on which nothing moves for so long (rounded up to a second) is closed, and one that is kept
+     * but does not begin another request. 0, here and below: never. */
     int64_t idle_timeout_ms;
+    /* RequestTimeout for a request whose line and headers, or whose body after them, take longer to arrive,
+     * however steadily. */
+    int64_t header_timeout_ms;
+    int64_t body_timeout_ms;
     const http_route_t *routes; /* an array that must outlive the server */
     size_t route_count;
     void *context; /* given to every handler */
@@ -58,8 +64,9 @@ typedef struct {
  * Unknown paths get RouteNotFound, known ones with another method MethodNotAllowed with Allow (HEAD is served
  * as GET), a body over the limit BodyTooLarge: before reading it where Content-Length says so, else at the
  * limit. Requests whose end is ambiguous (Content-Length with Transfer-Encoding, two Content-Lengths, another
- * encoding than chunked): 400. After these and 413 the connection closes. What is not HTTP, or has more than
- * 8 KiB of headers, libmicrohttpd refuses by itself. */
+ * encoding than chunked), and those with a NUL byte in a header: 400. More headers than the limit:
+ * HeaderTooLarge. After these and 413 the connection closes. What is not HTTP, or has more bytes of headers
+ * than the limit, libmicrohttpd refuses by itself, with 400 and 431. */
 WG_MUST_CHECK wg_status_t http_server_new(http_server_t **out, zloop_t *loop,
                                           const http_server_options_t *options, wg_error_t *error);
 

@@ -27,6 +27,8 @@
     X(ROUTE_NOT_FOUND, "RouteNotFound", "route_not_found", 404, WG_TYPE_REQUEST)                             \
     X(METHOD_NOT_ALLOWED, "MethodNotAllowed", "method_not_allowed", 405, WG_TYPE_REQUEST)                    \
     X(BODY_TOO_LARGE, "BodyTooLarge", "body_too_large", 413, WG_TYPE_REQUEST)                                \
+    X(HEADER_TOO_LARGE, "HeaderTooLarge", "header_too_large", 431, WG_TYPE_REQUEST)                          \
+    X(REQUEST_TIMEOUT, "RequestTimeout", "request_timeout", 408, WG_TYPE_REQUEST)                            \
     X(UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", "unsupported_media_type", 415, WG_TYPE_REQUEST)        \
     X(OVERLOADED, "Overloaded", "overloaded", 429, WG_TYPE_OVERLOAD)                                         \
     X(NO_RANK_READY, "NoRankReady", "no_rank_ready", 503, WG_TYPE_SERVER)                                    \
@@ -75,6 +77,8 @@
 #define WG_E_ROUTE_NOT_FOUND_FORMAT /* path */ "there is nothing at `%s`"
 #define WG_E_METHOD_NOT_ALLOWED_FORMAT /* method, path, allowed */ "`%s` is not allowed on `%s`; use %s"
 #define WG_E_BODY_TOO_LARGE_FORMAT /* bytes */ "the request body is larger than the limit of %zu bytes"
+#define WG_E_HEADER_TOO_LARGE_FORMAT /* limit */ "the request has more headers than the limit of %zu"
+#define WG_E_REQUEST_TIMEOUT_FORMAT /* part, ms */ "the request's %s did not arrive within %lld ms"
 #define WG_E_UNSUPPORTED_MEDIA_TYPE_FORMAT /* wanted type */ "the content type must be %s"
 #define WG_E_OVERLOADED_FORMAT /* limit */ "%zu requests are in flight, the limit; retry later"
 #define WG_E_NO_RANK_READY_FORMAT /* per rank: state, since */ "no data parallel rank is ready (%s)"

@@ -42,6 +42,8 @@ static int setup_http(void **state)
     const http_server_options_t options = {
         .listen = {.host = "127.0.0.1"},
         .max_body_bytes = 10000,
+        .max_header_bytes = 8192,
+        .max_headers = 100,
         .max_connections = 10,
         .routes = routes,
         .route_count = COUNT_OF(routes),

@@ -146,6 +146,10 @@ static inline void start_server(fixture_t *f, http_server_options_t options)
     if (options.max_connections == 0)
         options.max_connections = 100;
     options.max_body_bytes = BODY_LIMIT;
+    if (options.max_header_bytes == 0)
+        options.max_header_bytes = 8192;
+    if (options.max_headers == 0)
+        options.max_headers = 100;
     options.routes = routes;
     options.route_count = sizeof routes / sizeof *routes;
     options.context = f;
