@@ -1,6 +1,6 @@
 /* answer.h: what a request's client is told: the choices as they grow, and the two forms in which a route
  * shows them. No HTTP, no client; owned by its generation. The loop.
- * Tests: tests/unit/answer_test.c, tests/integration/test_generate.py, test_completions.py */
+ * Tests: tests/integration/test_generate.py, test_completions.py, test_logprobs.py */
 #ifndef WG_FRONTEND_ANSWER_H
 #define WG_FRONTEND_ANSWER_H
 
