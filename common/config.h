@@ -47,18 +47,18 @@ typedef struct wg_config {
     char *path; /* the file, as given */
     struct {
         char *name;
-        char *path;             /* of its config.json and generation_config.json; empty: none */
+        char *path;             /* the folder of its config.json and generation_config.json, or NULL */
         int64_t vocab_size;     /* 0: unknown */
         int64_t *eos_token_ids; /* the first is the primary one */
         uint32_t eos_count;
         char *structured_outputs_backend; /* the engines' grammar compiler, as each request names it */
     } model;
-    struct { /* what a request gets that does not say; NAN and WG_CONFIG_UNSET until model_files_apply */
+    struct { /* for requests that do not say; NAN and WG_CONFIG_UNSET: open, until model_files_apply */
         double temperature;
         double top_p;
         double min_p;
         double repetition_penalty;
-        int64_t top_k;
+        int64_t top_k;      /* 0 and -1: off */
         int64_t max_tokens; /* 0: as many as fit */
     } defaults;
     config_adapter_t *adapters;
@@ -120,9 +120,7 @@ void wg_config_destroy(wg_config_t **config); /* accepts NULL, clears *config */
 /* The frontend of that name, or NULL. Belongs to the config. */
 const config_frontend_t *wg_config_frontend(const wg_config_t *config, const char *name);
 
-/* Prints the effective configuration in the file's own syntax: wg_config_load reads it back to the same
- * values.
- */
+/* Prints the effective configuration in the file's own syntax: read back, it has the same values. */
 void wg_config_print(const wg_config_t *config, FILE *stream);
 
 /* Prints the table of keys as Markdown, as it stands in the README: key, type, default, help. */

@@ -77,8 +77,9 @@ void wg_config_print_keys(FILE *stream)
     for (const config_key_t *key = keys; key < keys + count; key++) {
         const char *separator = *key->section == '\0' ? "" : config_key_is_repeated(key) ? "[]." : ".";
         fprintf(stream, "| `%s%s%s` | %s", key->section, separator, key->name, key->type->label);
+        const char *above = key->type == &config_type_float_above ? "above " : "";
         if (key->max > key->min)
-            fprintf(stream, ", %" PRId64 " to %" PRId64, key->min, key->max);
+            fprintf(stream, ", %s%" PRId64 " to %" PRId64, above, key->min, key->max);
         fprintf(stream, " | %s | %s |\n", fallback_text(key), key->help);
     }
 }

@@ -13,6 +13,9 @@
 #define HOUR_MS 3600000
 #define DAY_MS 86400000
 
+/* Where a default comes from; what is meant last follows. */
+#define UNSAID "for requests that do not say; without this key the model's own (`model.path`), else "
+
 /* An endpoint is two keys; config_type_bind relies on the order. */
 #define ENDPOINT(section, name, where, fallback, help)                                                       \
     {section, name, &config_type_address, (where), 0, 0, 0, fallback, help},                                 \
@@ -28,9 +31,8 @@ static const config_key_t keys[] = {
     {"model", "name", &config_type_text, IN_CONFIG(model.name), 0, 0, 0, REQUIRED,
      "the name that requests give in `model`"},
     {"model", "path", &config_type_text, IN_CONFIG(model.path), 0, 0, 0, NONE,
-     "the model's folder: a frontend takes from its `config.json` and `generation_config.json` what this "
-     "file "
-     "leaves open of `vocab_size`, `eos_token_ids` and `defaults`"},
+     "the model's folder: frontends take `vocab_size`, `eos_token_ids` and `defaults`, where this file does "
+     "not give them, from its `config.json` and `generation_config.json`"},
     {"model", "vocab_size", &config_type_int, IN_CONFIG(model.vocab_size), 0, 1, TOKEN_MAX, NONE,
      "token ids must be below it; without it they are not checked against the vocabulary"},
     {"model", "eos_token_ids", &config_type_ints, IN_CONFIG(model.eos_token_ids), IN_CONFIG(model.eos_count),
@@ -40,15 +42,15 @@ static const config_key_t keys[] = {
      "the engines' grammar compiler: `guidance`, `xgrammar`, `outlines` or `lm-format-enforcer`"},
 
     {"defaults", "temperature", &config_type_float, IN_CONFIG(defaults.temperature), 0, 0, 2, NONE,
-     "of requests that do not say; without it the model's (`model.path`), else 1"},
-    {"defaults", "top_p", &config_type_float_above, IN_CONFIG(defaults.top_p), 0, 0, 1, NONE, "the same"},
-    {"defaults", "min_p", &config_type_float, IN_CONFIG(defaults.min_p), 0, 0, 1, NONE, "the same, else 0"},
+     UNSAID "1"},
+    {"defaults", "top_p", &config_type_float_above, IN_CONFIG(defaults.top_p), 0, 0, 1, NONE, UNSAID "1"},
+    {"defaults", "min_p", &config_type_float, IN_CONFIG(defaults.min_p), 0, 0, 1, NONE, UNSAID "0"},
     {"defaults", "repetition_penalty", &config_type_float_above, IN_CONFIG(defaults.repetition_penalty), 0, 0,
-     TOKEN_MAX, NONE, "the same, else 1"},
+     TOKEN_MAX, NONE, UNSAID "1"},
     {"defaults", "top_k", &config_type_optional_int, IN_CONFIG(defaults.top_k), 0, -1, TOKEN_MAX, NONE,
-     "the same, else 0; -1 and 0: off"},
+     UNSAID "0; -1 and 0: off"},
     {"defaults", "max_tokens", &config_type_optional_int, IN_CONFIG(defaults.max_tokens), 0, 0, TOKEN_MAX,
-     NONE, "the same, else 0: as many as fit into the model length"},
+     NONE, UNSAID "0: as many as fit into the model length"},
 
     {CONFIG_ADAPTERS, "name", &config_type_text, IN_ADAPTER(name), 0, 0, 0, REQUIRED,
      "of a LoRA adapter, which requests give in `model`"},

@@ -5,14 +5,14 @@
 
 #include "common/config_place.h"
 
-#define CONFIG_LIST_MAX 1024u      /* elements of a list of ints */
+#define CONFIG_LIST_MAX 1024u      /* elements of a list of ints, also where model_files fills it */
 #define CONFIG_NAME_BYTES_MAX 64u  /* of a frontend's name */
 #define CONFIG_TEXT_BYTES_MAX 255u /* of any other free text */
 
 typedef struct config_key config_key_t;
 
-/* One key of one section while it is being read. base: the wg_config_t or config_frontend_t that it goes to.
- */
+/* One key of one section while it is being read. base: what it goes to, the wg_config_t or the element of one
+ * of its lists. */
 typedef struct {
     const config_reading_t *reading;
     const config_place_t *place;

@@ -2,9 +2,21 @@
 
 #include "common/config_table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NUMBER_TEXT_SIZE 32u
+
+/* As short as it can be and still mean the same. */
+static const char *shortest(double number, char text[NUMBER_TEXT_SIZE])
+{
+    snprintf(text, NUMBER_TEXT_SIZE, "%.15g", number);
+    if (strtod(text, NULL) < number || strtod(text, NULL) > number)
+        snprintf(text, NUMBER_TEXT_SIZE, "%.17g", number);
+    return text;
+}
 
 static double number_of(const config_node_t *node)
 {
@@ -15,12 +27,13 @@ static double number_of(const config_node_t *node)
 static wg_status_t read_in_range(const config_value_t *value, const config_node_t *node, bool above)
 {
     const config_key_t *key = value->key;
+    char text[NUMBER_TEXT_SIZE];
     double number = number_of(node);
     bool good = above ? number > (double)key->min : number >= (double)key->min;
     if (!good || !(number <= (double)key->max))
         return config_fail(value->reading, value->place,
-                           "%g is out of range, must be %s %lld and at most %lld", number,
-                           above ? "above" : "at least", (long long)key->min, (long long)key->max);
+                           "%s is out of range, must be %s %" PRId64 " and at most %" PRId64,
+                           shortest(number, text), above ? "above" : "at least", key->min, key->max);
     *(double *)config_value_field(value) = number;
     return WG_OK;
 }
@@ -46,14 +59,11 @@ static bool is_set(const config_key_t *key, const void *base)
     return !isnan(*(const double *)config_value_at(key, base));
 }
 
-/* As short as it can be and still mean the same. libconfig takes a float only with a point or an exponent. */
+/* libconfig takes a float only with a point or an exponent. */
 static void print(const config_key_t *key, const void *base, FILE *stream)
 {
-    char text[40];
-    double number = *(const double *)config_value_at(key, base);
-    snprintf(text, sizeof text, "%.15g", number);
-    if (strtod(text, NULL) < number || strtod(text, NULL) > number)
-        snprintf(text, sizeof text, "%.17g", number);
+    char text[NUMBER_TEXT_SIZE];
+    shortest(*(const double *)config_value_at(key, base), text);
     fprintf(stream, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 

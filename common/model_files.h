@@ -7,7 +7,9 @@
 #include "common/config.h"
 
 /* With model.path: fills vocab_size, eos_token_ids and defaults where they are not set. Always: afterwards no
- * default is unset. WG_E_CONFIG names the file and the member; generation_config.json may be absent. */
+ * default is unset. Nothing of what wg_config_fingerprint is made of changes. WG_E_CONFIG names the file and
+ * the member, or model.path where the file as a whole is at fault; only generation_config.json may be absent.
+ * After a failure the config may be filled in part. */
 WG_MUST_CHECK wg_status_t model_files_apply(wg_config_t *config, wg_error_t *error);
 
 #endif

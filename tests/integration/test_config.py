@@ -1,5 +1,7 @@
 """The command line and the config file: what is wrong is said with file, line, key and reason, and exit code 2 (B007)."""
 
+import json
+import math
 import re
 import subprocess
 from collections.abc import Callable
@@ -50,6 +52,8 @@ def at_line(pattern: str) -> Callable[[str], int]:
     )
 
 
+ADAPTER = '{{ name = "{0}"; id = 1; path = "/loras/{0}"; }}'
+
 # name -> change of a good file, key in the message, line in the message (None: any)
 BROKEN: dict[str, tuple[Change, str, Callable[[str], int] | None]] = {
     "unknown_group": (lambda text: text + 'colour = "red";\n', "colour", at_line("colour")),
@@ -98,6 +102,21 @@ BROKEN: dict[str, tuple[Change, str, Callable[[str], int] | None]] = {
         swap("waiting_log_ms = 1000;", "heartbeat_interval_ms = 3000; heartbeat_timeout_ms = 2000;"),
         "timeouts.heartbeat_timeout_ms",
         at_line("= 2000"),
+    ),
+    "default_out_of_range": (
+        lambda text: text + "defaults = { temperature = 1.0; top_p = 0.0; };\n",
+        "defaults.top_p",
+        at_line("top_p"),
+    ),
+    "adapter_named_like_the_model": (
+        swap("adapters = (  )", 'adapters = (\n{ name = "demo"; id = 1; path = "/loras/x"; } )'),
+        r"adapters\[0\]\.name",
+        at_line("/loras/x"),
+    ),
+    "adapter_id_twice": (
+        swap("adapters = (  )", "adapters = (\n" + ADAPTER.format("a") + ",\n" + ADAPTER.format("b") + ")"),
+        r"adapters\[1\]\.id",
+        at_line("/loras/b"),
     ),
     "no_frontends": (
         lambda text: re.sub(r"frontends = \(.*?\n\);", "frontends = ( );", text, flags=re.S),
@@ -163,6 +182,42 @@ def test_check_prints_a_config_that_means_the_same(cluster: Cluster, program: st
     again.write_text(first.stdout)
     second = check(program, again, "--check")
     assert (second.returncode, second.stdout) == (0, first.stdout)
+
+
+@pytest.fixture
+def model_cluster(new_cluster: NewCluster, tmp_path: Path) -> Cluster:
+    """All that the configuration says of its model is where it is."""
+    return new_cluster(1, {"fe0": "0"}, model=f'path = "{tmp_path}";', adapters={"sql": (1, "/loras/sql")})
+
+
+def test_frontends_read_what_is_left_open_from_the_models_files(model_cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"time_step_limit": [0.0, math.inf], "vocab_size": 1000, "eos_token_id": 7})
+    )
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 9], "temperature": 0.6}))
+    first = check("wavegate-frontend", model_cluster.config, "--check")
+    assert first.returncode == 0, first.stderr
+    for line in ("vocab_size = 1000;", "eos_token_ids = [ 7, 9 ];", "temperature = 0.6;", "top_p = 1.0;"):
+        assert line in first.stdout, first.stdout
+    again = model_cluster.folder / "effective.cfg"
+    again.write_text(first.stdout)
+    second = check("wavegate-frontend", again, "--check")
+    assert (second.returncode, second.stdout) == (0, first.stdout)
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_a_frontend_refuses_a_model_without_files(
+    model_cluster: Cluster, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    result = check("wavegate-frontend", model_cluster.config, *options)
+    assert result.returncode == 2
+    assert f"{tmp_path}/config.json:0: model.path: No such file or directory" in result.stderr
+
+
+def test_a_coordinator_needs_no_model_files(model_cluster: Cluster) -> None:
+    result = check("wavegate-coordinator", model_cluster.config, "--check")
+    assert result.returncode == 0, result.stderr
+    assert 'name = "sql";' in result.stdout and "vocab_size" not in result.stdout
 
 
 def test_naming_rank_0_alone_is_no_other_mode_than_a_range(new_cluster: NewCluster) -> None:
