@@ -24,35 +24,57 @@ static int64_t time_for(const http_server_t *server, receive_phase_t phase)
         return server->options.header_timeout_ms;
     case RECEIVE_BODY:
         return server->options.body_timeout_ms;
-    default:
+    case RECEIVE_NEXT:
         return server->options.idle_timeout_ms;
+    default:
+        return 0;
     }
+}
+
+static void stop_timing(http_connection_t *connection)
+{
+    if (connection->is_timed)
+        TAILQ_REMOVE(&connection->server->receiving[connection->phase], connection, receiving);
+    connection->is_timed = false;
 }
 
 void http_connection_receive(http_connection_t *connection, receive_phase_t phase)
 {
     http_server_t *server = connection->server;
     int64_t time_ms = time_for(server, phase);
-    http_connection_received(connection);
+    stop_timing(connection);
+    connection->phase = phase;
     if (time_ms == 0)
         return;
     connection->receive_by_ms = zclock_mono() + time_ms;
-    connection->phase = phase;
-    connection->is_receiving = true;
+    connection->is_timed = true;
     TAILQ_INSERT_TAIL(&server->receiving[phase], connection, receiving);
 }
 
-void http_connection_received(http_connection_t *connection)
+static bool has_unread(const http_connection_t *connection)
 {
-    if (connection->is_receiving)
-        TAILQ_REMOVE(&connection->server->receiving[connection->phase], connection, receiving);
-    connection->is_receiving = false;
+    int unread = 0;
+    return ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+void http_connection_receive_next(http_connection_t *connection)
+{
+    http_connection_receive(connection, has_unread(connection) ? RECEIVE_HEAD : RECEIVE_NEXT);
+}
+
+/* What libmicrohttpd has read before this is called may have been the whole of a request. But of one that it
+ * read half together with the request before, only the next piece is seen here: until then the connection
+ * counts as idle. */
+void http_connection_readable(http_connection_t *connection)
+{
+    if (connection->phase == RECEIVE_NEXT && has_unread(connection))
+        http_connection_receive(connection, RECEIVE_HEAD);
 }
 
 int64_t http_connection_next_deadline(const http_server_t *server)
 {
     int64_t due_ms = INT64_MAX;
-    for (int phase = 0; phase < RECEIVE_PHASES; phase++) {
+    for (int phase = 0; phase < RECEIVE_NOTHING; phase++) {
         const http_connection_t *oldest = TAILQ_FIRST(&server->receiving[phase]);
         if (oldest && oldest->receive_by_ms < due_ms)
             due_ms = oldest->receive_by_ms;
@@ -60,15 +82,17 @@ int64_t http_connection_next_deadline(const http_server_t *server)
     return due_ms;
 }
 
-static void close_late(http_connection_t *connection, receive_phase_t phase)
+static void close_late(http_connection_t *connection)
 {
     wg_error_t error;
-    http_connection_received(connection);
+    receive_phase_t phase = connection->phase;
     if (phase != RECEIVE_NEXT) {
         WG_FAIL(&error, REQUEST_TIMEOUT, phase == RECEIVE_HEAD ? "line and headers" : "body",
                 (long long)time_for(connection->server, phase));
         http_connection_refuse(connection, 408, &error);
     }
+    /* Both ways: then libmicrohttpd gives up at once, and does not read a rest that has come after all. */
+    http_connection_receive(connection, RECEIVE_NOTHING);
     shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -78,9 +102,9 @@ void http_connection_close_late(http_server_t *server)
 {
     http_connection_t *connection;
     int64_t now_ms = zclock_mono();
-    for (int phase = 0; phase < RECEIVE_PHASES; phase++) {
+    for (int phase = 0; phase < RECEIVE_NOTHING; phase++) {
         while ((connection = TAILQ_FIRST(&server->receiving[phase])) && connection->receive_by_ms <= now_ms)
-            close_late(connection, (receive_phase_t)phase);
+            close_late(connection);
     }
 }
 
@@ -100,12 +124,6 @@ static bool is_answering(const http_connection_t *connection)
 {
     const http_exchange_t *exchange = connection->exchange;
     return exchange && exchange->state != EXCHANGE_READING && exchange->state != EXCHANGE_REFUSED;
-}
-
-static bool has_unread(const http_connection_t *connection)
-{
-    int unread = 0;
-    return ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0;
 }
 
 /* Where the end of the stream comes together with the bytes before it, libmicrohttpd reads those, waits for
@@ -133,7 +151,7 @@ static http_connection_t *open_connection(http_server_t *self, struct MHD_Connec
         return NULL;
     connection->server = self;
     connection->fd = info->connect_fd;
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = connection};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = connection};
     if (epoll_ctl(self->events_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
         free(connection);
         return NULL;
@@ -153,7 +171,7 @@ static void close_connection(http_connection_t *connection)
         connection->exchange->mhd = NULL;
         http_exchange_end(connection->exchange);
     }
-    http_connection_received(connection);
+    stop_timing(connection);
     if (connection->is_half_closed)
         LIST_REMOVE(connection, half_closed);
     if (connection->is_admitted)

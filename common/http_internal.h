@@ -8,10 +8,11 @@
  *   http_response.c    the answer, whole or as a stream
  *   http_error.c       errors as JSON
  *
- * A user's callback runs in three places only, all inside MHD_run or MHD_stop_daemon: the handler when a request
- * is complete, on_gone when libmicrohttpd says that an exchange has ended, on_room when it asks for more of a
- * stream than there is. All else (a client that
- * left, a stream that is cut) works by breaking the connection, and lets libmicrohttpd find it broken. */
+ * A user's callback runs in three places only, all inside MHD_run or MHD_stop_daemon: the handler when a
+ * request is complete, on_gone when libmicrohttpd says that an exchange has ended, on_room when it asks for
+ * more of a stream than there is. on_room runs in the middle of the content reader: what it writes goes out
+ * in the same read, and nothing that it calls may run libmicrohttpd. All else (a client that left, a stream
+ * that is cut) works by breaking the connection, and lets libmicrohttpd find it broken. */
 #ifndef WG_COMMON_HTTP_INTERNAL_H
 #define WG_COMMON_HTTP_INTERNAL_H
 
@@ -24,8 +25,8 @@
 typedef enum {
     RECEIVE_HEAD, /* the line and the headers of a request that has begun, or the first of a connection */
     RECEIVE_BODY,
-    RECEIVE_NEXT, /* the next request of a connection that is kept */
-    RECEIVE_PHASES
+    RECEIVE_NEXT,   /* the first byte of the next request of a connection that is kept */
+    RECEIVE_NOTHING /* its request is being answered; has no deadline */
 } receive_phase_t;
 
 typedef struct http_connection {
@@ -35,10 +36,12 @@ typedef struct http_connection {
     bool is_admitted;          /* has one of the max_connections places */
     bool is_half_closed;       /* the client sends no more */
     bool is_shut;              /* by us; libmicrohttpd will see it */
-    const char *target_end; /* of the request's line, where the target's NUL is; in libmicrohttpd's memory */
-    bool is_receiving;
-    receive_phase_t phase; /* while is_receiving */
-    int64_t receive_by_ms; /* monotonic */
+    bool is_refused;           /* answered by hand, and our side closed */
+    size_t target_size;        /* of the current request's target, before libmicrohttpd decodes it */
+    bool is_target_cut;        /* decoded, it has a NUL */
+    receive_phase_t phase;
+    bool is_timed;         /* in the list of its phase */
+    int64_t receive_by_ms; /* monotonic; while is_timed */
     TAILQ_ENTRY(http_connection) receiving;
     LIST_ENTRY(http_connection) half_closed;
 } http_connection_t;
@@ -85,8 +88,9 @@ struct http_server {
     bool is_running;  /* inside MHD_run */
     bool is_stopping;
     bool slot_freed; /* a connection was closed since MHD_run began */
-    /* Connections without a complete request; in each phase all have the same time, so the oldest is first. */
-    TAILQ_HEAD(, http_connection) receiving[RECEIVE_PHASES];
+    /* Connections without a complete request; in each phase all have the same time, so the oldest is
+     * first. */
+    TAILQ_HEAD(, http_connection) receiving[RECEIVE_NOTHING];
     LIST_HEAD(, http_connection) half_closed;
     size_t admitted; /* connections that have a place */
     LIST_HEAD(, http_exchange) exchanges;
@@ -94,15 +98,11 @@ struct http_server {
     http_server_stats_t stats;
 };
 
-/* Whether a request may go on, by its headers: there are not too many, its end is certain, its body not too
- * large. */
-typedef struct {
-    const char *method; /* these three in libmicrohttpd's memory, where the line was */
-    const char *target;
-    const char *version;
-} http_line_t;
-WG_MUST_CHECK wg_status_t http_head_check(const http_exchange_t *exchange, const http_line_t *line,
-                                          wg_error_t *error);
+/* Whether a request may go on, by its line and headers: they are not too many or too large, each byte of them
+ * is where HTTP has it, the end of the request is certain, its body not too large. method and version as
+ * libmicrohttpd's handler gets them. */
+WG_MUST_CHECK wg_status_t http_head_check(const http_exchange_t *exchange, const char *method,
+                                          const char *version, wg_error_t *error);
 
 /* A non-blocking socket that listens on *address; port 0 becomes the port that the system chose.
  * WG_E_SYSTEM. The caller closes *fd. */
@@ -116,6 +116,7 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
 void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **slot,
                                enum MHD_RequestTerminationCode why);
 
+/* When the line of a request is here, before its headers are looked at. */
 void *http_request_on_line(void *context, const char *uri, struct MHD_Connection *mhd);
 
 /* The end of the exchange: tells the user if that is due, and frees it. */
@@ -134,7 +135,8 @@ void http_exchange_cut(http_exchange_t *exchange);
 /* Response bytes that libmicrohttpd has not taken, as http_server_stats counts them. */
 size_t http_exchange_buffered(const http_exchange_t *exchange);
 
-/* Answers by hand a request that is not complete, and closes our side (http_request.c says how it ends). */
+/* Answers by hand a request that is not complete, and closes our side (http_request.c says how it ends). Once
+ * for a connection: the second time nothing is done. */
 void http_connection_refuse(http_connection_t *connection, unsigned status, const wg_error_t *error);
 
 /* http_respond with two lists of headers. */
@@ -142,18 +144,23 @@ void http_exchange_respond(http_exchange_t *exchange, int status, const http_hea
                            size_t first_count, const http_header_t *second, size_t second_count,
                            const void *body, size_t size);
 
-/* libmicrohttpd's callback for the beginning and the end of a connection. The context is the http_server_t. */
+/* libmicrohttpd's callback for the beginning and the end of a connection. The context is the
+ * http_server_t. */
 void http_connection_notify(void *context, struct MHD_Connection *mhd, void **slot,
                             enum MHD_ConnectionNotificationCode what);
 
 /* Whether the connection has a place, or gets one now. */
 bool http_connection_admit(http_connection_t *connection);
 
-/* Until http_connection_received or the end of the connection, a deadline holds for what it is to receive. */
+/* From now to the next call, or the end of the connection, the deadline of that phase holds. */
 void http_connection_receive(http_connection_t *connection, receive_phase_t phase);
-void http_connection_received(http_connection_t *connection);
+/* A request and its answer are complete. */
+void http_connection_receive_next(http_connection_t *connection);
 int64_t http_connection_next_deadline(const http_server_t *server); /* INT64_MAX: none */
 void http_connection_close_late(http_server_t *server);
+
+/* The client sent something, before libmicrohttpd has read it. */
+void http_connection_readable(http_connection_t *connection);
 
 /* The client closed its side. */
 void http_connection_half_closed(http_connection_t *connection);

@@ -70,28 +70,27 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
     http_connection_t *connection = exchange->connection;
     *slot = NULL;
     http_exchange_end(exchange);
-    http_connection_receive(connection, RECEIVE_NEXT);
+    http_connection_receive_next(connection);
 }
 
-/* The line of a request is here. Its headers have their time from now on, if it is not the first one's already. */
+/* Here the target of the request is still as it was sent. After this libmicrohttpd decodes it where it is. */
 void *http_request_on_line(void *context, const char *uri, struct MHD_Connection *mhd)
 {
     (void)context;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     http_connection_t *connection = info->socket_context;
-    if (connection)
-        connection->target_end = uri + strlen(uri);
-    if (connection && !(connection->is_receiving && connection->phase == RECEIVE_HEAD))
+    if (!connection)
+        return NULL;
+    connection->target_size = strlen(uri);
+    connection->is_target_cut = strstr(uri, "%00") != NULL;
+    if (connection->phase != RECEIVE_HEAD)
         http_connection_receive(connection, RECEIVE_HEAD);
     return NULL;
 }
 
 /* --- refusing --- */
 
-/* Refuses a request whose body is still on its way. By hand, for libmicrohttpd takes a response only before
- * the first byte of the body or after the last. Nothing of a response was sent on this connection before, so
- * the socket's buffer has room, and the client sees answer and end while we read on (DRAIN_MAX_BYTES). */
-void http_connection_refuse(http_connection_t *connection, unsigned status, const wg_error_t *error)
+static void send_refusal(const http_connection_t *connection, unsigned status, const wg_error_t *error)
 {
     text_buffer_t body = {0};
     text_buffer_t answer = {0};
@@ -106,12 +105,22 @@ void http_connection_refuse(http_connection_t *connection, unsigned status, cons
     shutdown(connection->fd, SHUT_WR);
     text_buffer_free(&body);
     text_buffer_free(&answer);
-    connection->server->stats.refused++;
 }
 
-static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error_t *error)
+/* By hand, for libmicrohttpd takes a response only before the first byte of the body or after the last. All
+ * responses before this one were handed to the system whole, so this one comes after them; and unless the
+ * client did not read those, the socket's buffer has room. The client sees answer and end while we read on
+ * (DRAIN_MAX_BYTES). */
+void http_connection_refuse(http_connection_t *connection, unsigned status, const wg_error_t *error)
 {
-    http_connection_refuse(exchange->connection, status, error);
+    http_exchange_t *exchange = connection->exchange;
+    if (connection->is_refused)
+        return;
+    connection->is_refused = true;
+    connection->server->stats.refused++;
+    send_refusal(connection, status, error);
+    if (!exchange)
+        return;
     text_buffer_free(&exchange->body);
     exchange->state = EXCHANGE_REFUSED;
     exchange->received = 0;
@@ -119,7 +128,7 @@ static void refuse_as(http_exchange_t *exchange, unsigned status, const wg_error
 
 static void refuse(http_exchange_t *exchange, const wg_error_t *error)
 {
-    refuse_as(exchange, (unsigned)wg_status_http(error->status), error);
+    http_connection_refuse(exchange->connection, (unsigned)wg_status_http(error->status), error);
 }
 
 /* 503 and not Overloaded's 429: it is this process that has no room, whoever asks and however seldom. */
@@ -128,7 +137,7 @@ static void refuse_surplus(http_exchange_t *exchange)
     wg_error_t error;
     wg_error_format(&error, WG_E_OVERLOADED, "%zu connections are open, the limit; retry later",
                     exchange->connection->server->options.max_connections);
-    refuse_as(exchange, 503, &error);
+    http_connection_refuse(exchange->connection, 503, &error);
 }
 
 /* The methods that a path has, as Allow names them; empty: there is no such path. */
@@ -177,8 +186,7 @@ static enum MHD_Result on_headers(struct MHD_Connection *mhd, const char *path, 
         return MHD_NO;
     *slot = exchange;
     wg_error_t error;
-    const http_line_t line = {method, path, version};
-    if (http_head_check(exchange, &line, &error) != WG_OK)
+    if (http_head_check(exchange, method, version, &error) != WG_OK)
         refuse(exchange, &error);
     else if (!http_connection_admit(connection) && !(exchange->route && exchange->route->is_probe))
         refuse_surplus(exchange);
@@ -213,7 +221,7 @@ static enum MHD_Result on_body(http_exchange_t *exchange, const char *data, size
 static void dispatch(http_exchange_t *exchange, const char *path, const char *method)
 {
     http_server_t *self = exchange->connection->server;
-    http_connection_received(exchange->connection);
+    http_connection_receive(exchange->connection, RECEIVE_NOTHING);
     exchange->state = EXCHANGE_WAITING;
     self->stats.exchanges++;
     if (exchange->route) {

@@ -150,10 +150,10 @@ static ssize_t on_read(void *context, uint64_t position, char *buffer, size_t ro
         offer_room(exchange);
     size_t left = exchange->output.size - exchange->taken;
     if (exchange->is_cut) {
-        /* One byte that never leaves: the socket is reset, so sending it fails, and libmicrohttpd cleans up at
-         * once. After END_WITH_ERROR it would only mark the connection as closed and come back to it with its
-         * timeouts, which it looks at from the oldest on and no further than the first that is not due: one
-         * idle connection would keep all those alive that broke since. */
+        /* One byte that never leaves: the socket is reset, so sending it fails, and libmicrohttpd cleans up
+         * at once. After END_WITH_ERROR it would only mark the connection as closed and come back to it with
+         * its timeouts, which it looks at from the oldest on and no further than the first that is not due:
+         * one idle connection would keep all those alive that broke since. */
         *buffer = 0;
         return 1;
     }

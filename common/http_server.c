@@ -17,8 +17,18 @@
  * once more after it was ended in another timer's handler, which may be after http_server_destroy.
  *
  * Every connection, for EPOLLRDHUP: libmicrohttpd takes a suspended connection out of its set, and would not
- * see that the client left while its answer is being made. Edge-triggered and without EPOLLIN, so that what a
- * client sends ahead of time stays unread and does not wake us again and again. */
+ * see that the client left while its answer is being made. And for EPOLLIN: libmicrohttpd does not tell when
+ * the first byte of a request comes. Edge-triggered, so that what a client sends ahead of time, which stays
+ * unread, wakes us once a piece and not again and again. */
+
+/* In libmicrohttpd's memory for a connection there is, for each header of the request, a record beside the
+ * header's own bytes: this much or less. (And one for each parameter of the line and each cookie, and a
+ * copy of the cookies. These are of no use to us, so there is no room of their own for them.) */
+#define HEADER_RECORD_BYTES ((size_t)64)
+
+/* What is left when a request has all the bytes and all the headers that it may have. It is enough for the
+ * head of the response; with what the request did not need, it is also the largest chunk of a stream. */
+#define RESPONSE_BYTES ((size_t)4096)
 
 /* Accepted beyond max_connections, so that a busy process can say that it is busy, and that it lives: whoever
  * probes it would else restart it. Above that the listener pauses. */
@@ -114,12 +124,19 @@ static int on_events(zloop_t *loop, zmq_pollitem_t *item, void *context)
             uint64_t expirations;
             self->armed_ms =
                 read(self->timer_fd, &expirations, sizeof expirations) > 0 ? NEVER : self->armed_ms;
-        } else if (source != self->daemon) {
+        } else if (source != self->daemon && events[i].events & ~(uint32_t)EPOLLIN) {
             http_connection_half_closed(source);
+        } else if (source != self->daemon) {
+            http_connection_readable(source);
         }
     }
     run(self);
     return 0;
+}
+
+static size_t pool_bytes(const http_server_options_t *options)
+{
+    return options->max_header_bytes + options->max_headers * HEADER_RECORD_BYTES + RESPONSE_BYTES;
 }
 
 static wg_status_t start_daemon(http_server_t *self, wg_error_t *error)
@@ -136,9 +153,8 @@ static wg_status_t start_daemon(http_server_t *self, wg_error_t *error)
                                     MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, self, //
                                     MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, self,   //
                                     MHD_OPTION_URI_LOG_CALLBACK, http_request_on_line, self,      //
-                                    /* its request's head, then the chunk that is being sent */
-                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->max_header_bytes, //
-                                    MHD_OPTION_CONNECTION_LIMIT, limit,                            //
+                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes(options),      //
+                                    MHD_OPTION_CONNECTION_LIMIT, limit,                           //
                                     MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
     return self->daemon ? WG_OK : WG_FAIL(error, SYSTEM, "start the HTTP server", strerror(errno));
 }
@@ -178,7 +194,7 @@ wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_serve
     self->loop = loop;
     self->armed_ms = NEVER;
     self->listen_fd = self->events_fd = self->timer_fd = -1;
-    for (int phase = 0; phase < RECEIVE_PHASES; phase++)
+    for (int phase = 0; phase < RECEIVE_NOTHING; phase++)
         TAILQ_INIT(&self->receiving[phase]);
     LIST_INIT(&self->half_closed);
     LIST_INIT(&self->exchanges);

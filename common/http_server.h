@@ -31,6 +31,10 @@ typedef void http_handler_fn(void *context, http_exchange_t *exchange);
  * nowhere. */
 typedef void http_gone_fn(void *context, http_exchange_t *exchange);
 
+/* Called in the loop, in the middle of a read of the stream, when the transport has taken all that was
+ * written to a stream that goes on: once after one or more writes, and not again before another. It may
+ * write to this stream, end or cut it: in that case nothing is reported any more. It may use other
+ * exchanges like any handler, and must not destroy the server. */
 typedef void http_room_fn(void *context, http_exchange_t *exchange);
 
 typedef struct {
@@ -46,13 +50,16 @@ typedef struct {
     /* Up to 64 more are accepted: each gets one answer, 503 (Overloaded) unless the route is a probe, and is
      * closed. Further ones wait until there is room. */
     size_t max_connections;
-    size_t max_header_bytes; /* of a request's line and headers, with some 60 bytes for each of them */
+    /* Of a request's line and headers. Memory of a connection: these bytes, 64 for each of max_headers, and
+     * 4096 for the response, touched as far as they are needed. */
+    size_t max_header_bytes;
     size_t max_headers;
-    /* A connection on which nothing moves for so long (rounded up to a second) is closed, and one that is kept
-     * but does not begin another request. 0, here and below: never. */
+    /* A connection on which nothing moves for so long (rounded up to a second) is closed, and one that is
+     * kept but does not begin another request. 0, here and below: never. */
     int64_t idle_timeout_ms;
-    /* RequestTimeout for a request whose line and headers, or whose body after them, take longer to arrive,
-     * however steadily. */
+    /* RequestTimeout, and the end of the connection, for a request whose line and headers, or whose body
+     * after them, take longer to arrive, however steadily. The time of the head begins with the
+     * connection, on one that is kept with the first byte after the request before. */
     int64_t header_timeout_ms;
     int64_t body_timeout_ms;
     const http_route_t *routes; /* an array that must outlive the server */
@@ -61,12 +68,18 @@ typedef struct {
 } http_server_options_t;
 
 /* Binds and starts listening. WG_E_SYSTEM names the address and the reason (taken, not ours, ...).
+ *
  * Unknown paths get RouteNotFound, known ones with another method MethodNotAllowed with Allow (HEAD is served
- * as GET), a body over the limit BodyTooLarge: before reading it where Content-Length says so, else at the
- * limit. Requests whose end is ambiguous (Content-Length with Transfer-Encoding, two Content-Lengths, another
- * encoding than chunked), and those with a NUL byte in a header: 400. More headers than the limit:
- * HeaderTooLarge. After these and 413 the connection closes. What is not HTTP, or has more bytes of headers
- * than the limit, libmicrohttpd refuses by itself, with 400 and 431. */
+ * as GET). These keep the connection. After all that follow, it closes:
+ *   BodyTooLarge: before reading the body where Content-Length says so, else at the limit;
+ *   HeaderTooLarge: more headers than the limit, or more bytes of line and headers;
+ *   InvalidRequest: an ambiguous end (Content-Length with Transfer-Encoding, two Content-Lengths, another
+ *   encoding than chunked), or a byte that HTTP does not have there (NUL, in the line also as %00; folded
+ *   lines; a line end without CR; two blanks in a row in the line);
+ *   RequestTimeout.
+ * libmicrohttpd refuses by itself, in HTML that cannot be changed: what is not HTTP (400, or just the end), a
+ * Content-Length that is no number (400) or needs more than 64 bits (413), and a head that outgrows the
+ * memory of its connection (431, or 414 if its line alone does). */
 WG_MUST_CHECK wg_status_t http_server_new(http_server_t **out, zloop_t *loop,
                                           const http_server_options_t *options, wg_error_t *error);
 
@@ -125,8 +138,7 @@ void http_stream_begin(http_exchange_t *exchange, int status, const http_header_
 size_t http_stream_write(http_exchange_t *exchange, const void *data, size_t size);
 /* The bytes that the transport has not taken yet. */
 size_t http_stream_waiting(const http_exchange_t *exchange);
-/* Has on_room called whenever the transport has taken all that was written to a stream that goes on: once for
- * each time, from the loop. It may write, end or cut the stream. */
+/* Has on_room called from now on; NULL: nothing. */
 void http_exchange_on_room(http_exchange_t *exchange, http_room_fn *on_room);
 /* No more writes. What there is will still be sent, but nothing is reported any more. */
 void http_stream_end(http_exchange_t *exchange);

@@ -77,7 +77,8 @@
 #define WG_E_ROUTE_NOT_FOUND_FORMAT /* path */ "there is nothing at `%s`"
 #define WG_E_METHOD_NOT_ALLOWED_FORMAT /* method, path, allowed */ "`%s` is not allowed on `%s`; use %s"
 #define WG_E_BODY_TOO_LARGE_FORMAT /* bytes */ "the request body is larger than the limit of %zu bytes"
-#define WG_E_HEADER_TOO_LARGE_FORMAT /* limit */ "the request has more headers than the limit of %zu"
+#define WG_E_HEADER_TOO_LARGE_FORMAT /* limit, unit */                                                       \
+    "the request's line and headers exceed the limit of %zu %s"
 #define WG_E_REQUEST_TIMEOUT_FORMAT /* part, ms */ "the request's %s did not arrive within %lld ms"
 #define WG_E_UNSUPPORTED_MEDIA_TYPE_FORMAT /* wanted type */ "the content type must be %s"
 #define WG_E_OVERLOADED_FORMAT /* limit */ "%zu requests are in flight, the limit; retry later"

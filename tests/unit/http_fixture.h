@@ -145,7 +145,8 @@ static inline void start_server(fixture_t *f, http_server_options_t options)
         snprintf(options.listen.host, sizeof options.listen.host, "127.0.0.1");
     if (options.max_connections == 0)
         options.max_connections = 100;
-    options.max_body_bytes = BODY_LIMIT;
+    if (options.max_body_bytes == 0)
+        options.max_body_bytes = BODY_LIMIT;
     if (options.max_header_bytes == 0)
         options.max_header_bytes = 8192;
     if (options.max_headers == 0)

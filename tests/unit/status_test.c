@@ -94,6 +94,9 @@ static void the_message_of_a_request_is_filled_in(void **state)
     ASSERT_FAILS(ROUTE_NOT_FOUND, "there is nothing at `/x`", "/x");
     ASSERT_FAILS(METHOD_NOT_ALLOWED, "`PUT` is not allowed on `/x`; use GET", "PUT", "/x", "GET");
     ASSERT_FAILS(BODY_TOO_LARGE, "the request body is larger than the limit of 9 bytes", (size_t)9);
+    ASSERT_FAILS(HEADER_TOO_LARGE, "the request's line and headers exceed the limit of 8192 bytes",
+                 (size_t)8192, "bytes");
+    ASSERT_FAILS(REQUEST_TIMEOUT, "the request's body did not arrive within 50 ms", "body", 50LL);
     ASSERT_FAILS(UNSUPPORTED_MEDIA_TYPE, "the content type must be application/json", "application/json");
     ASSERT_FAILS(OVERLOADED, "4096 requests are in flight, the limit; retry later", (size_t)4096);
     ASSERT_FAILS(NO_RANK_READY, "no data parallel rank is ready (0: lost)", "0: lost");
