@@ -98,6 +98,8 @@ typedef struct wg_config {
         int64_t max_logprobs;     /* logprobs and prompt_logprobs; -1: any number */
     } limits;
     struct {
+        int64_t lame_duck_ms; /* of a frontend that was told to stop: it is not ready, but still serves */
+        int64_t drain_ms;     /* then what is in flight may finish for so long */
         int64_t request_deadline_ms;   /* unless the request says; 0: none */
         int64_t keep_alive_ms;         /* a comment in a stream after so long a silence; 0: never */
         int64_t http_header_ms;        /* for a request's line and headers to arrive; 0: no limit */

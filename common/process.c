@@ -160,16 +160,29 @@ static int on_signals(zloop_t *loop, zmq_pollitem_t *item, void *context)
     return 0;
 }
 
-/* Signals are blocked and read from a descriptor: a caught one would end zloop (design.md 8). Before the
- * first socket, so that libzmq's threads inherit the mask. */
-static int open_signals(void)
+static sigset_t stop_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    return set;
+}
+
+/* Signals are blocked and read from a descriptor: a caught one would end zloop (design.md 8). Before anything
+ * else, so that one that comes while the process starts is found when it has; and before the first socket, so
+ * that libzmq's threads inherit the mask. */
+static void block_signals(void)
+{
+    sigset_t set = stop_signals();
     signal(SIGPIPE, SIG_IGN);
-    return sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static int open_signals(void)
+{
+    sigset_t set = stop_signals();
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static void raise_descriptor_limit(void)
@@ -224,6 +237,7 @@ int process_main(const process_program_t *program, int argc, char **argv)
     arguments_t arguments = {0};
     wg_config_t *config = NULL;
     int exit_code;
+    block_signals();
     if (read_arguments(&arguments, program, argc, argv, &exit_code) &&
         read_config(&config, program, &arguments, &exit_code))
         exit_code = run(program, config, arguments.name);

@@ -101,7 +101,10 @@ uint32_t client_request_rank(const client_request_t *request, uint32_t choice);
 /* Ends the request without on_end, and tells the engines: one ABORT per rank and loop turn. */
 void client_abort(client_t *client, client_request_t *request, client_cause_t cause);
 
-/* No more requests; those in flight end with Draining. */
+/* The way out, in three steps: not ready any more (client_ready), no more requests, and those in flight end
+ * with Draining. */
+void client_leave(client_t *client);
+void client_refuse(client_t *client);
 void client_drain(client_t *client);
 
 /* InvalidDataParallelRank for a rank as the user wrote it, with the ranks that are connected. */

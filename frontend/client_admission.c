@@ -146,7 +146,7 @@ wg_status_t client_check_admission(const client_t *client, const client_submissi
 wg_status_t client_ready(const client_t *client, wg_error_t *error)
 {
     char text[256];
-    if (client->draining)
+    if (client->leaving || client->draining)
         return wg_error_format(error, WG_E_DRAINING, WG_E_DRAINING_FORMAT);
     if (check_refusal(client, error) != WG_OK)
         return WG_E_CONTROL_CLOSED;

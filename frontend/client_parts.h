@@ -53,8 +53,9 @@ struct client {
     size_t in_flight;        /* choices, over all ranks */
     turn_t *turn;
     msgpack_sbuffer payload; /* of the ADD or ABORT that is being sent */
-    bool draining;
-    int64_t published_ms; /* 0: never */
+    bool leaving;            /* not ready, though requests are taken */
+    bool draining;           /* they are not */
+    int64_t published_ms;    /* 0: never */
     client_counters_t counters;
     orphans_t orphans;
 };

@@ -129,10 +129,20 @@ void client_on_outputs_cut(void *context, uint32_t rank)
         fail_stream_closed(self, entry, true);
 }
 
+void client_leave(client_t *client)
+{
+    client->leaving = true;
+}
+
+void client_refuse(client_t *client)
+{
+    client->draining = true;
+}
+
 void client_drain(client_t *client)
 {
     wg_error_t error;
-    client->draining = true;
+    client_refuse(client);
     wg_error_format(&error, WG_E_DRAINING, WG_E_DRAINING_FORMAT);
     for (uint32_t place = 0; place < client->frontend->rank_count; place++)
         client_end_rank(client, place, CLIENT_DRAINING, &error);

@@ -31,6 +31,7 @@ wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *con
     *out = NULL;
     if (!self)
         return status;
+    self->loop = loop;
     self->config = config;
     self->self = wg_config_frontend(config, name);
     self->started = zclock_time() / 1000;
@@ -52,12 +53,6 @@ wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *con
                http_server_port(self->http), self->self->input.bind, self->self->output.bind, ranks);
     *out = self;
     return WG_OK;
-}
-
-void frontend_drain(frontend_t *frontend)
-{
-    http_server_close_listener(frontend->http);
-    client_drain(frontend->client);
 }
 
 void frontend_destroy(frontend_t **frontend)

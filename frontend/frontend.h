@@ -15,7 +15,11 @@ WG_MUST_CHECK wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg
                                        const char *name, wg_error_t *error);
 void frontend_destroy(frontend_t **frontend); /* accepts NULL, clears */
 
-/* Refuses new requests from now on, and ends those in flight with Draining. */
-void frontend_drain(frontend_t *frontend);
+typedef void frontend_drained_fn(void *context);
+
+/* The end in good order: not ready from now on, but serving for timeouts.lame_duck_ms; then requests are refused,
+ * and those in flight have timeouts.drain_ms before they end with Draining. Calls drained once, from the loop.
+ * To be called once. */
+void frontend_drain(frontend_t *frontend, frontend_drained_fn *drained, void *context);
 
 #endif

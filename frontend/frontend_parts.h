@@ -9,6 +9,7 @@
 #include "frontend/generation.h"
 
 struct frontend {
+    zloop_t *loop;
     const wg_config_t *config;
     const config_frontend_t *self;
     faults_t *faults;
@@ -16,6 +17,13 @@ struct frontend {
     generations_t *generations;
     http_server_t *http;
     int64_t started; /* seconds, Unix */
+    struct {
+        frontend_drained_fn *drained; /* NULL: not asked for, or done */
+        void *context;
+        int64_t serve_until_ms; /* monotonic */
+        int64_t end_by_ms;
+        bool is_refusing;
+    } drain;
 };
 
 #endif

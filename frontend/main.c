@@ -8,11 +8,14 @@ static wg_status_t open_frontend(void **self, process_t *process, const wg_confi
     return frontend_new((frontend_t **)self, process_loop(process), config, name, error);
 }
 
-/* Every response gets its end now; closing hands them to the system. */
+static void on_drained(void *context)
+{
+    process_end(context);
+}
+
 static void stop_frontend(void *self, process_t *process)
 {
-    frontend_drain(self);
-    process_end(process);
+    frontend_drain(self, on_drained, process);
 }
 
 static void close_frontend(void **self)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds with sanitizers, and runs everything: format, layers, lint, unit tests, integration
-# tests. On the machine's own packages; Python's come into a virtual environment in the build folder.
+# Installs what the tests need, builds with sanitizers, and runs everything: format, layers, lint, unit tests, fuzz targets,
+# integration tests. On the machine's own packages; Python's come into a virtual environment in the build folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,6 +29,9 @@ git ls-files '*.c' | xargs -P "$(nproc)" -n 4 clang-tidy -p $build --quiet 2>/de
 
 echo "== unit tests"
 ctest --test-dir $build --output-on-failure -j "$(nproc)"
+
+echo "== fuzz targets"
+tests/fuzz/run.sh
 
 echo "== integration tests"
 [ -x $build/venv/bin/python ] || python3 -m venv $build/venv
