@@ -61,7 +61,7 @@ typedef struct {
     wire_bytes_t response; /* as the engine sent it; may be empty */
 } wire_control_entry_t;
 
-/* All append to *out. The entries of JOIN always have a response. */
+/* All append to *out. The entries of a JOIN that we send always have a response; a peer's may lack it. */
 WG_MUST_CHECK wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint, int64_t wave,
                                                    const wire_control_entry_t *ranks, uint32_t count,
                                                    wg_error_t *error);

@@ -1,10 +1,11 @@
 """Writes tests/unit/golden/*_vectors.h: messages of the engine protocol as msgspec encodes them.
 
-    python -m interop.golden            (from tests/) writes the headers
+    python -m interop.golden            (from tests/) writes the headers, and the fuzz targets' seeds
     python -m interop.golden --check    exits 1 if they are not what would be written
 
 engine_vectors.h has what engines send, client_vectors.h what a coordinator or a frontend sends. Each message is a C
-array with its content as JSON above it. Auxiliary frames are arrays of their own.
+array with its content as JSON above it. Auxiliary frames are arrays of their own. tests/fuzz/corpus has the messages
+that a target decodes, a file each.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import msgspec
 from interop import messages as wire
 
 FOLDER = Path(__file__).parent.parent / "unit" / "golden"
+CORPUS = Path(__file__).parent.parent / "fuzz" / "corpus"
 EXT_RAW = 3  # bytes inline
 WIDTH = 110
 
@@ -200,10 +202,11 @@ def tensor(
 def logprobs(frames: list[bytes] | None, dtypes: tuple[str, str]) -> list[Any]:
     """Two positions, the sampled token and two alternatives each."""
     ids, floats = dtypes
+    code = "q" if "8" in ids or "64" in ids else "i"
     return [
-        tensor(ids, [2, 3], "i", [11, 5, 9, 12, 12, 4], frames),
+        tensor(ids, [2, 3], code, [11, 5, 9, 12, 12, 4], frames),
         tensor(floats, [2, 3], "f", [-0.5, -1.25, -2.0, -0.125, -0.125, -8.0], frames),
-        tensor(ids, [2], "i", [3, 1], frames),
+        tensor(ids, [2], code, [3, 1], frames),
         None,
     ]
 
@@ -267,6 +270,19 @@ def outputs() -> dict[str, Any]:
             ],
             **stamp,
         ),
+        "transfer_params_older": Envelope(
+            outputs=[
+                wire.OlderEngineCoreOutput(
+                    "k-00000001",
+                    [9],
+                    finish_reason=1,
+                    kv_transfer_params={"remote_block_ids": [1, 2]},
+                    trace_headers={"tracestate": "vendor=1", "traceparent": "00-1-1-00"},
+                    prefill_stats=prefill,
+                )
+            ],
+            **stamp,
+        ),
         "utility_result": Envelope(utility_output=wire.UtilityOutput(7, None, [None, True]), **stamp),
         "utility_failure": Envelope(utility_output=wire.UtilityOutput(8, "no such method"), **stamp),
         "utility_notice": Envelope(
@@ -287,7 +303,9 @@ def output_vectors() -> Vectors:
         vectors[f"outputs_{name}_trimmed"] = wire.encode(wire.trimmed(message))
     for name, aux, dtypes in (
         ("inline", False, ("<i4", "<f4")),
+        ("inline_torch", False, ("int64", "float32")),
         ("aux", True, ("int32", "float32")),
+        ("aux_numpy", True, ("<i8", "<f4")),
     ):
         frames: list[bytes] | None = [] if aux else None
         output = wire.EngineCoreOutput(
@@ -295,6 +313,7 @@ def output_vectors() -> Vectors:
         )
         message = wire.EngineCoreOutputs(1, [output], timestamp=1234.5)
         vectors[f"outputs_logprobs_{name}"] = wire.encode(message)
+        vectors[f"outputs_logprobs_{name}_trimmed"] = wire.encode(wire.trimmed(message))
         for index, frame in enumerate(frames or (), start=1):
             vectors[f"outputs_logprobs_{name}_frame_{index}"] = frame
     return vectors
@@ -307,6 +326,93 @@ def publishes() -> Vectors:
         "publish_no_counts": [None, 2**33, False],
     }
     return {name: wire.encode(value) for name, value in values.items()}
+
+
+def controls() -> Vectors:
+    """The control link is not vLLM's, so no header has these: the C side has its own tests of it."""
+    response = wire.encode(wire.registration(3, 4096))
+    values: dict[str, Any] = {
+        "control_join": ["JOIN", 1, -(2**62), 4, [[0, response], [3, b""], [65535, response]]],
+        "control_join_nothing": ["JOIN", 1, 7, 0, []],
+        "control_beat": ["BEAT", [[0, 12], [3, 0], [65535, 2**40]]],
+        "control_ranks": ["RANKS", 5, [[0, 0, None], [1, 1, None], [2, 2, response], [3, 3, b""]]],
+        "control_beat_beyond": ["BEAT", [[65536, 1]]],  # refused
+        "control_ranks_beyond": ["RANKS", 5, [[65536, 2, response]]],  # refused
+        "control_state_beyond": ["RANKS", 5, [[1, 4, None]]],  # refused
+        "control_heard": ["HEARD", 2**33],
+        "control_rejoin": ["REJOIN"],
+        "control_refused": ["REFUSED", "the configurations differ"],
+    }
+    return {name: wire.encode(value) for name, value in values.items()}
+
+
+def whole_message(envelope: bytes, frames: list[bytes]) -> bytes:
+    """As fuzz_wire_outputs.c takes it: how many auxiliary frames, their lengths, the envelope, the frames."""
+    lengths = b"".join(struct.pack("<H", len(frame)) for frame in frames)
+    return bytes([len(frames)]) + lengths + envelope + b"".join(frames)
+
+
+def every_type() -> dict[Any, Any]:
+    """A map of all that MessagePack has, for the JSON that is made of it."""
+    floats = [0.5, -0.0, 1e300, 5e-324, float("inf"), float("-inf"), float("nan")]
+    return {
+        "floats": floats,
+        "ints": [0, -1, 127, -128, 2**31, wire.INT64_MIN, 2**64 - 1],
+        "texts": ["", 'a"\\\n\x01\x00', "ünïcode 😀"],
+        "bytes": [b"", b"\x00", b"\x00\xff", b"\x00\xff\x80"],
+        "words": [None, True, False, msgspec.msgpack.Ext(7, b"ext")],
+        "nested": [[], {}, [{"a": [{"b": [[1]]}]}]],
+        7: 1,
+        -1.5: 2,
+        None: 3,
+        True: 4,
+        b"key": 5,
+    }
+
+
+def near_misses() -> Vectors:
+    """Outputs that are refused by one number: a decoder that let them pass would read what is not there."""
+    full = logprobs(None, ("<i4", "<f4"))
+    short_ranks = [*full[:2], tensor("<i4", [1], "i", [3], None), None]
+    narrow_values = [full[0], tensor("<f4", [2, 2], "f", [-1.0] * 4, None), full[2], None]
+    empty = [tensor(dtype, [4, 2**30], "i", [], None) for dtype in ("<i4", "<f4")]  # 0 elements in 32 bits
+    wrapped = [*empty, tensor("<i4", [4], "i", [3, 1, 1, 1], None), None]
+    tensors = {"short_ranks": short_ranks, "narrow_values": narrow_values, "wrapped_shape": wrapped}
+    messages = {
+        name: wire.EngineCoreOutputs(1, [wire.EngineCoreOutput("t-00000001", [11, 12], value)])
+        for name, value in tensors.items()
+    }
+    return {name: whole_message(wire.encode(message), []) for name, message in messages.items()}
+
+
+def seeds() -> dict[Path, bytes]:
+    vectors = output_vectors()
+    params = wire.EngineCoreOutput("k-00000001", [9], kv_transfer_params=every_type())
+    outputs: Vectors = near_misses() | {
+        "every_type": whole_message(wire.encode(wire.EngineCoreOutputs(1, [params])), [])
+    }
+    for name, envelope in vectors.items():
+        if "_frame_" in name:
+            continue
+        untrimmed = name.removesuffix("_trimmed")
+        frames = [data for other, data in vectors.items() if other.startswith(f"{untrimmed}_frame_")]
+        outputs[name] = whole_message(envelope, frames)
+    targets = {
+        "fuzz_wire_outputs": outputs,
+        "fuzz_wire_handshake": handshake()
+        | registrations()
+        | {
+            "registration_empty": b"",
+            "registration_long_version": wire.encode({"vllm_version": "0.15.0+" + "ü" * 60}),
+            "registration_negative": wire.encode({"max_model_len": -2, "num_gpu_blocks": -(2**40)}),
+        },
+        "fuzz_wire_publish": publishes()
+        | {"publish_negative": wire.encode([[[1, -2], [-3, 4]], -1, True])},
+        "fuzz_wire_control": controls(),
+    }
+    return {
+        CORPUS / target / name: data for target, files in targets.items() for name, data in files.items()
+    }
 
 
 def as_json(name: str, data: bytes) -> str:
@@ -361,19 +467,21 @@ def headers() -> dict[Path, str]:
     return {FOLDER / f"{file[0]}.h": header(*file) for file in files}
 
 
+def files() -> dict[Path, bytes]:
+    return {path: text.encode() for path, text in headers().items()} | seeds()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 if a header is out of date"
+        "--check", action="store_true", help="write nothing; exit 1 if a file is out of date"
     )
-    texts = headers()
+    contents = files()
     if parser.parse_args().check:
-        return (
-            0 if all(path.exists() and path.read_text("utf-8") == text for path, text in texts.items()) else 1
-        )
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for path, text in texts.items():
-        path.write_text(text, "utf-8")
+        return 0 if all(path.exists() and path.read_bytes() == data for path, data in contents.items()) else 1
+    for path, data in contents.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
     return 0
 
 

@@ -280,6 +280,6 @@ def test_a_bad_add_fails_the_test_with_its_bytes(peers: Peers, start: Callable[.
     engine.failures.clear()
 
 
-def test_the_golden_vectors_are_up_to_date() -> None:
-    for path, text in golden.headers().items():
-        assert path.read_text("utf-8") == text
+def test_the_golden_vectors_and_the_fuzzers_seeds_are_up_to_date() -> None:
+    for path, content in golden.files().items():
+        assert path.read_bytes() == content, path

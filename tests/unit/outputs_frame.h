@@ -3,6 +3,8 @@
 #ifndef WG_TESTS_OUTPUTS_FRAME_H
 #define WG_TESTS_OUTPUTS_FRAME_H
 
+#include "common/wire_json.h"
+#include "common/wire_logprobs.h"
 #include "common/wire_outputs.h"
 #include "tests/unit/golden/engine_vectors.h"
 #include "tests/unit/wire_frame.h"
@@ -30,6 +32,29 @@ static inline wire_outputs_t outputs_of(const frame_t *frame)
     return out;
 }
 
+/* Logprobs may be unsound although their output is not: then only they are refused. */
+static inline void read_logprobs(wire_bytes_t raw, wire_bytes_t envelope)
+{
+    wire_logprobs_t logprobs;
+    if (raw.size == 0 || wire_logprobs_read(&logprobs, raw, &envelope, 1, NULL) != WG_OK)
+        return;
+    for (uint32_t i = 0; i < logprobs.positions; i++) {
+        volatile int64_t rank = wire_logprobs_rank(&logprobs, i);
+        volatile float value = wire_logprobs_value(&logprobs, i, logprobs.width - 1);
+        volatile int64_t id = wire_logprobs_id(&logprobs, i, logprobs.width - 1);
+        (void)rank, (void)value, (void)id;
+    }
+}
+
+static inline void read_params(wire_bytes_t raw)
+{
+    text_buffer_t json = {0};
+    wire_json_write(&json, raw);
+    assert_false(json.failed);
+    assert_true(json.size > 0);
+    text_buffer_free(&json);
+}
+
 /* The envelope, then everything in it. */
 static inline wg_status_t decode_outputs(const void *data, size_t size, wg_error_t *error)
 {
@@ -49,6 +74,10 @@ static inline wg_status_t decode_outputs(const void *data, size_t size, wg_error
         outputs++;
         for (uint32_t i = 0; of_one == WG_OK && i < output.token_count; i++)
             assert_true(wire_reader_int(&output.tokens, &token));
+        read_logprobs(output.logprobs, (wire_bytes_t){data, size});
+        read_logprobs(output.prompt_logprobs, (wire_bytes_t){data, size});
+        read_params(output.kv_transfer_params);
+        read_params(output.ec_transfer_params);
     }
     assert_int_equal(outputs, out.output_count);
     wire_finished_begin(&cursor, &out);

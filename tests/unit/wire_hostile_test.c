@@ -2,6 +2,8 @@
  * And each kind of text that is not UTF-8. */
 #include "common/wire_control.h"
 #include "common/wire_handshake.h"
+#include "common/wire_json.h"
+#include "common/wire_logprobs.h"
 #include "common/wire_outputs.h"
 #include "common/wire_publish.h"
 #include "common/wire_registration.h"
@@ -47,8 +49,27 @@ static wg_status_t decode_control(const void *data, size_t size, wg_error_t *err
     return wire_control_decode(&out, data, size, error);
 }
 
-static decode_fn *const decoders[] = {decode_any,     decode_handshake, decode_registration,
-                                      decode_outputs, decode_publish,   decode_control};
+/* A tensor that is refused has a status of its own; here only that it is refused matters. */
+static wg_status_t decode_logprobs(const void *data, size_t size, wg_error_t *error)
+{
+    wire_logprobs_t out;
+    const wire_bytes_t frames[] = {{data, size}, {data, size}};
+    wg_status_t status = wire_logprobs_read(&out, frames[0], frames, COUNT_OF(frames), error);
+    return status == WG_OK ? WG_OK : WG_FAIL(error, DECODE, "logprobs", (size_t)0, "refused");
+}
+
+/* Of what is not sound it makes null, and without a large text on the way. */
+static wg_status_t decode_json(const void *data, size_t size, wg_error_t *error)
+{
+    text_buffer_t out = {0};
+    wire_json_write(&out, (wire_bytes_t){data, size});
+    bool is_null = out.size == 4 && memcmp(out.data, "null", 4) == 0 && out.capacity < 4096;
+    text_buffer_free(&out);
+    return is_null ? WG_FAIL(error, DECODE, "JSON", (size_t)0, "null") : WG_OK;
+}
+
+static decode_fn *const decoders[] = {decode_any,     decode_handshake, decode_registration, decode_outputs,
+                                      decode_publish, decode_control,   decode_logprobs,     decode_json};
 
 /* --- bombs --- */
 
@@ -63,6 +84,8 @@ typedef struct {
 
 #define BYTES(literal) literal, sizeof(literal) - 1
 #define MAP_KEY "\x81\xa1k"
+#define OUTPUT "\x92\x00\x91\x9a\xa1r\x90"   /* EngineCoreOutputs, up to the output's index 2 */
+#define TENSOR "\x94\x93\xa3<i4\x92\x01\x01" /* logprobs, up to the first tensor's data */
 
 static const bomb_t bombs[] = {
     {BYTES(""), BYTES("\xdd\xff\xff\xff\xff"), 1},
@@ -82,8 +105,18 @@ static const bomb_t bombs[] = {
     {BYTES(MAP_KEY), BYTES("\x91"), 100000},    /* where an unknown key is passed over */
     {BYTES("\x98\x00"), BYTES("\x91"), 100000}, /* EngineCoreOutputs: outputs */
     {BYTES("\x98\x00"), BYTES("\xdc\xff\xff"), 24000},
-    {BYTES("\x98\x00\x90" MAP_KEY), BYTES("\x91"), 100000}, /* scheduler_stats */
-    {BYTES("\x93"), BYTES("\xdd\xff\xff\xff\xff"), 1},      /* publish: counts */
+    {BYTES("\x98\x00\x90" MAP_KEY), BYTES("\x91"), 100000},            /* scheduler_stats */
+    {BYTES(OUTPUT), BYTES("\x91"), 100000},                            /* an output's logprobs */
+    {BYTES(OUTPUT "\xc0\xc0\xc0\xc0\xc0\xc0"), BYTES(MAP_KEY), 50000}, /* its kv_transfer_params */
+    {BYTES(OUTPUT TENSOR), BYTES("\xc9\xff\xff\xff\xff\x03"), 1},
+    {BYTES(TENSOR), BYTES("\xdd\xff\xff\xff\xff"), 1}, /* logprobs: a tensor's data */
+    {BYTES(TENSOR), BYTES("\xc9\xff\xff\xff\xff\x03"), 1},
+    {BYTES(TENSOR), BYTES("\xc6\xff\xff\xff\xff"), 1},
+    {BYTES(TENSOR), BYTES("\x91"), 100000},
+    {BYTES("\x94\x93\xa3<i4"), BYTES("\xdd\xff\xff\xff\xff"), 1}, /* and its shape */
+    {BYTES("\x94\x93\xa3<i4"), BYTES("\x91"), 100000},
+    {BYTES("\x94\x93\xa3<i4"), BYTES("\x92\xcf\x7f\xff\xff\xff\xff\xff\xff\xff"), 10000},
+    {BYTES("\x93"), BYTES("\xdd\xff\xff\xff\xff"), 1}, /* publish: counts */
     {BYTES("\x93"), BYTES("\x91"), 100000},
     {BYTES("\x92\xa4"
            "BEAT"),

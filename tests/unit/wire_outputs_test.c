@@ -300,9 +300,19 @@ static void test_request_outputs_may_not_be_mixed_with_utilities_or_waves(void *
 }
 
 static const vector_t every_form[][2] = {
-    BOTH_FORMS(plain),           BOTH_FORMS(finish_reasons),  BOTH_FORMS(prefill_stats),
-    BOTH_FORMS(transfer_params), BOTH_FORMS(utility_result),  BOTH_FORMS(utility_failure),
-    BOTH_FORMS(wave_complete),   BOTH_FORMS(scheduler_stats), BOTH_FORMS(finished_requests),
+    BOTH_FORMS(plain),
+    BOTH_FORMS(finish_reasons),
+    BOTH_FORMS(prefill_stats),
+    BOTH_FORMS(transfer_params),
+    BOTH_FORMS(utility_result),
+    BOTH_FORMS(utility_failure),
+    BOTH_FORMS(wave_complete),
+    BOTH_FORMS(scheduler_stats),
+    BOTH_FORMS(finished_requests),
+    BOTH_FORMS(logprobs_inline),
+    BOTH_FORMS(logprobs_aux),
+    BOTH_FORMS(logprobs_inline_torch),
+    BOTH_FORMS(transfer_params_older),
 };
 
 static void test_no_part_of_an_envelope_is_an_envelope(void **state)

@@ -2,159 +2,11 @@
  * bytes are refused where it refuses them. The seeds are fixed, so that a failure comes again. */
 #include "common/wire_reader.h"
 
-#include "tests/unit/wire_frame.h"
+#include "tests/unit/wire_random.h"
 
 #include <math.h>
 
 enum { TREES = 5000, BYTE_STRINGS = 200000 };
-
-static uint64_t seed;
-
-static uint64_t random_bits(void) /* splitmix64 */
-{
-    uint64_t bits = seed += 0x9e3779b97f4a7c15u;
-    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-    return bits ^ bits >> 31;
-}
-
-static size_t random_below(size_t limit)
-{
-    return (size_t)(random_bits() % limit);
-}
-
-/* Small numbers are as likely as large ones. */
-static uint64_t random_number(void)
-{
-    return random_bits() >> random_below(64);
-}
-
-/* --- random values, packed by msgpack-c --- */
-
-static void pack_random_text(msgpack_packer *packer)
-{
-    static const char *const letters[] = {"a",
-                                          "\x01",
-                                          "\x7f",
-                                          "\xc2\x80",
-                                          "\xdf\xbf",
-                                          "\xe0\xa0\x80",
-                                          "\xed\x9f\xbf",
-                                          "\xee\x80\x80",
-                                          "\xef\xbf\xbf",
-                                          "\xf0\x90\x80\x80",
-                                          "\xf4\x8f\xbf\xbf"};
-    char text[4 * 300];
-    size_t size = 0;
-    size_t count = random_below(random_below(8) == 0 ? 300 : 20);
-    for (size_t i = 0; i < count; i++) {
-        const char *letter = letters[random_below(COUNT_OF(letters))];
-        for (; *letter; letter++)
-            text[size++] = *letter;
-    }
-    msgpack_pack_str_with_body(packer, text, size);
-}
-
-static void pack_random_bytes(msgpack_packer *packer, bool ext)
-{
-    uint8_t bytes[300];
-    size_t size = random_below(4) == 0 ? (size_t)1 << random_below(5) : random_below(sizeof bytes);
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)random_bits();
-    if (ext)
-        msgpack_pack_ext_with_body(packer, bytes, size, (int8_t)random_bits());
-    else
-        msgpack_pack_bin_with_body(packer, bytes, size);
-}
-
-/* Also wider than the number needs, which other libraries do. */
-static void pack_random_number(msgpack_packer *packer)
-{
-    uint64_t bits = random_number();
-    float narrow;
-    double wide;
-    switch (random_below(10)) {
-    case 0:
-        msgpack_pack_uint64(packer, bits);
-        break;
-    case 1:
-        msgpack_pack_int64(packer, (int64_t)bits);
-        break;
-    case 2:
-        msgpack_pack_int64(packer, -(int64_t)(bits >> 1));
-        break;
-    case 3:
-        msgpack_pack_fix_uint16(packer, (uint16_t)bits);
-        break;
-    case 4:
-        msgpack_pack_fix_uint64(packer, bits);
-        break;
-    case 5:
-        msgpack_pack_fix_int8(packer, (int8_t)bits);
-        break;
-    case 6:
-        msgpack_pack_fix_int32(packer, (int32_t)bits);
-        break;
-    case 7:
-        msgpack_pack_fix_int64(packer, (int64_t)bits);
-        break;
-    case 8:
-        memcpy(&narrow, &bits, sizeof narrow);
-        msgpack_pack_float(packer, narrow);
-        break;
-    default:
-        memcpy(&wide, &bits, sizeof wide);
-        msgpack_pack_double(packer, wide);
-        break;
-    }
-}
-
-static void pack_random(msgpack_packer *packer, unsigned depth)
-{
-    size_t count = random_below(random_below(20) == 0 ? 40 : 6);
-    switch (random_below(depth == 0 ? 6 : 9)) {
-    case 0:
-        msgpack_pack_nil(packer);
-        break;
-    case 1:
-        if (random_below(2) == 0)
-            msgpack_pack_true(packer);
-        else
-            msgpack_pack_false(packer);
-        break;
-    case 2:
-    case 3:
-        pack_random_number(packer);
-        break;
-    case 4:
-        pack_random_text(packer);
-        break;
-    case 5:
-        pack_random_bytes(packer, random_below(2) == 0);
-        break;
-    case 6:
-    case 7:
-        msgpack_pack_array(packer, count);
-        for (size_t i = 0; i < count; i++)
-            pack_random(packer, depth - 1);
-        break;
-    default:
-        msgpack_pack_map(packer, count);
-        for (size_t i = 0; i < 2 * count; i++)
-            pack_random(packer, depth - 1);
-        break;
-    }
-}
-
-static frame_t random_frame(void)
-{
-    msgpack_sbuffer buffer;
-    msgpack_packer packer;
-    msgpack_sbuffer_init(&buffer);
-    msgpack_packer_init(&packer, &buffer, msgpack_sbuffer_write);
-    pack_random(&packer, 4);
-    return frame_of_buffer(&buffer);
-}
 
 /* --- the comparison --- */
 
@@ -258,7 +110,7 @@ static void assert_same(wire_reader_t *reader, const msgpack_object *object)
 static void test_random_values_are_read_as_msgpack_c_reads_them(void **state)
 {
     (void)state;
-    seed = 1;
+    random_seed = 1;
     for (int i = 0; i < TREES; i++) {
         frame_t frame = random_frame();
         size_t taken = 0;
@@ -279,7 +131,7 @@ static void test_random_values_are_read_as_msgpack_c_reads_them(void **state)
 static void test_random_values_are_skipped_as_a_whole(void **state)
 {
     (void)state;
-    seed = 2;
+    random_seed = 2;
     for (int i = 0; i < TREES; i++) {
         frame_t frame = random_frame();
         wire_bytes_t raw;
@@ -303,7 +155,7 @@ static wg_status_t decode_any(const void *data, size_t size, wg_error_t *error)
 static void test_no_part_of_a_random_value_is_a_value(void **state)
 {
     (void)state;
-    seed = 3;
+    random_seed = 3;
     for (int i = 0; i < TREES / 5; i++) {
         frame_t frame = random_frame();
         /* of a large one the first kilobyte will do: each cut copies the rest */
@@ -332,7 +184,7 @@ static bool oracle_agrees(const wire_reader_t *reader, const char *bytes, size_t
 static void test_random_bytes_are_judged_as_msgpack_c_judges_them(void **state)
 {
     (void)state;
-    seed = 4;
+    random_seed = 4;
     size_t accepted = 0;
     for (int i = 0; i < BYTE_STRINGS; i++) {
         char bytes[30]; /* msgpack-c nests at most 32 deep */

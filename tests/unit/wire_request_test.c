@@ -1,63 +1,6 @@
 /* ADD, ABORT and the others, byte for byte as msgspec would encode them. */
-#include "common/wire_prompt.h"
-#include "common/wire_request.h"
-
 #include "tests/unit/golden/client_vectors.h"
-#include "tests/unit/wire_frame.h"
-
-#define TEXT(literal) ((wire_text_t){literal, sizeof(literal) - 1})
-
-static void assert_frame(msgpack_sbuffer *buffer, const void *expected, size_t size)
-{
-    frame_t frame = frame_of_buffer(buffer);
-    assert_int_equal(frame.size, size);
-    assert_memory_equal(frame.data, expected, size);
-    frame_free(&frame);
-}
-
-static void assert_add(const wire_add_t *add, const void *expected, size_t size)
-{
-    msgpack_sbuffer buffer;
-    wg_error_t error;
-    msgpack_sbuffer_init(&buffer);
-    assert_int_equal(wire_add_encode(&buffer, add, &error), WG_OK);
-    assert_frame(&buffer, expected, size);
-}
-
-/* Lives until the next one. */
-static wire_prompt_t prompt_of(const uint32_t *ids, size_t count)
-{
-    static msgpack_sbuffer buffer;
-    wire_prompt_packer_t packer;
-    size_t start;
-    size_t size;
-    msgpack_sbuffer_destroy(&buffer);
-    msgpack_sbuffer_init(&buffer);
-    wire_prompt_begin(&packer, &buffer);
-    for (size_t i = 0; i < count; i++)
-        wire_prompt_add(&packer, ids[i]);
-    assert_true(wire_prompt_end(&packer, &start, &size, &count));
-    return (wire_prompt_t){{(const uint8_t *)buffer.data + start, size}, count};
-}
-
-/* What is not 0 where it is not sent. */
-#define NOTHING_ELSE                                                                                         \
-    .logprobs = WIRE_UNSET, .prompt_logprobs = WIRE_UNSET, .thinking_token_budget = WIRE_UNSET,              \
-    .skip_reading_prefix_cache = -1
-
-static wire_add_t add_of(const uint32_t *prompt, size_t count)
-{
-    wire_add_t add = {
-        .request_id = TEXT("req-1-0000abcd"),
-        .external_req_id = TEXT("req-1"),
-        .prompt = prompt_of(prompt, count),
-        .arrival_time = 1750000000.25,
-        .data_parallel_rank = -1,
-        .client_index = 1,
-    };
-    wire_sampling_defaults(&add.sampling);
-    return add;
-}
+#include "tests/unit/request_frame.h"
 
 static void test_the_smallest_add(void **state)
 {
@@ -154,6 +97,17 @@ static void test_a_trace_may_have_no_state(void **state)
     frame_free(&expected);
 }
 
+static void test_a_state_without_a_trace_is_not_sent(void **state)
+{
+    (void)state;
+    wire_add_t add = add_of((const uint32_t[]){7}, 1);
+    add.trace.tracestate = TEXT("vendor=1");
+    frame_t expected = frame_of_json("['req-1-0000abcd',[7],null,{'max_tokens':16},null,1750000000.25,null,"
+                                     "null,null,null,null,1,0,0,null,false,'req-1']");
+    assert_add(&add, expected.data, expected.size);
+    frame_free(&expected);
+}
+
 static void test_large_numbers_take_the_width_that_they_need(void **state)
 {
     (void)state;
@@ -182,106 +136,7 @@ static void test_large_numbers_take_the_width_that_they_need(void **state)
     assert_add(&add, golden_add_big_ints_positive, sizeof golden_add_big_ints_positive);
 }
 
-/* --- one field at a time --- */
-
 static const uint32_t seven[] = {7};
-
-static void assert_sampling(const wire_sampling_t *sampling, const char *json)
-{
-    char text[512];
-    wire_add_t add = add_of(seven, 1);
-    add.sampling = *sampling;
-    snprintf(text, sizeof text,
-             "['req-1-0000abcd',[7],null,%s,null,1750000000.25,null,null,null,null,null,1,0,0,null,false,"
-             "'req-1']",
-             json);
-    frame_t expected = frame_of_json(text);
-    assert_add(&add, expected.data, expected.size);
-    frame_free(&expected);
-}
-
-static void test_a_sampling_parameter_is_sent_where_it_is_not_the_default(void **state)
-{
-    (void)state;
-#define SAMPLING(json, ...)                                                                                  \
-    {                                                                                                        \
-        json,                                                                                                \
-        {                                                                                                    \
-            .repetition_penalty = 1.0, .temperature = 1.0, .top_p = 1.0, NOTHING_ELSE, __VA_ARGS__           \
-        }                                                                                                    \
-    }
-#define EOS_NONE .eos_token_id = WIRE_NO_TOKEN, .max_tokens = 16
-    static const struct {
-        const char *json;
-        wire_sampling_t sampling;
-    } rows[] = {
-        SAMPLING("{'max_tokens':16}", EOS_NONE),
-        SAMPLING("{'presence_penalty':-2.0,'max_tokens':16}", .presence_penalty = -2.0, EOS_NONE),
-        SAMPLING("{'frequency_penalty':0.001,'max_tokens':16}", .frequency_penalty = 0.001, EOS_NONE),
-        SAMPLING("{'top_k':-1,'max_tokens':16}", .top_k = -1, EOS_NONE),
-        SAMPLING("{'min_p':1.0,'max_tokens':16}", .min_p = 1.0, EOS_NONE),
-        SAMPLING("{'seed':0,'max_tokens':16}", .has_seed = true, EOS_NONE),
-        SAMPLING("{'max_tokens':16}", .seed = 9, EOS_NONE), /* has_seed decides */
-        SAMPLING("{'ignore_eos':true,'max_tokens':16}", .ignore_eos = true, EOS_NONE),
-        SAMPLING("{'max_tokens':16,'min_tokens':16}", .min_tokens = 16, EOS_NONE),
-        SAMPLING("{'max_tokens':1,'_eos_token_id':0}", .max_tokens = 1, .eos_token_id = 0),
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_sampling(&rows[i].sampling, rows[i].json);
-}
-
-static void test_floats_differ_from_their_default_by_any_amount(void **state)
-{
-    (void)state;
-    wire_sampling_t sampling;
-    wire_sampling_defaults(&sampling);
-    sampling.temperature = 0.0;
-    assert_sampling(&sampling, "{'temperature':0.0,'max_tokens':16}");
-    sampling.temperature = 1.0000000000000002;
-    assert_sampling(&sampling, "{'temperature':1.0000000000000002,'max_tokens':16}");
-    sampling.temperature = 1.0;
-    sampling.top_p = 0.99999999999999989;
-    assert_sampling(&sampling, "{'top_p':0.99999999999999989,'max_tokens':16}");
-    sampling.top_p = 1.0;
-    sampling.repetition_penalty = 2.0; /* never as an int, although it is whole */
-    assert_sampling(&sampling, "{'repetition_penalty':2.0,'max_tokens':16}");
-    sampling.repetition_penalty = 1.0;
-    sampling.presence_penalty = -0.0; /* is the default */
-    assert_sampling(&sampling, "{'max_tokens':16}");
-}
-
-static void test_stop_ids_are_sent_to_stop_and_to_be_masked(void **state)
-{
-    (void)state;
-    static const int64_t stops[] = {9, 65536, 2};
-    wire_sampling_t sampling;
-    wire_sampling_defaults(&sampling);
-    sampling.all_stop_token_ids = stops;
-    sampling.all_stop_count = 3;
-    sampling.eos_token_id = 2;
-    assert_sampling(&sampling, "{'max_tokens':16,'_eos_token_id':2,'_all_stop_token_ids':[9,65536,2]}");
-    sampling.stop_count = 2;
-    assert_sampling(&sampling, "{'stop_token_ids':[9,65536],'max_tokens':16,'_eos_token_id':2,"
-                               "'_all_stop_token_ids':[9,65536,2]}");
-    sampling.all_stop_count = 0;
-    sampling.stop_count = 0;
-    assert_sampling(&sampling, "{'max_tokens':16,'_eos_token_id':2}");
-}
-
-static void test_the_defaults_are_those_of_the_engine(void **state)
-{
-    (void)state;
-    wire_sampling_t out;
-    memset(&out, 0xff, sizeof out);
-    wire_sampling_defaults(&out);
-    assert_int_equal(out.max_tokens, 16);
-    assert_int_equal(out.min_tokens, 0);
-    assert_int_equal(out.top_k, 0);
-    assert_int_equal(out.eos_token_id, WIRE_NO_TOKEN);
-    assert_int_equal(out.all_stop_count, 0);
-    assert_int_equal(out.stop_count, 0);
-    assert_false(out.has_seed || out.ignore_eos);
-}
 
 static void test_a_text_that_is_not_given_is_nil_and_an_empty_one_is_empty(void **state)
 {
@@ -403,11 +258,8 @@ int main(void)
         cmocka_unit_test(test_an_add_with_every_field),
         cmocka_unit_test(test_an_add_with_the_later_fields),
         cmocka_unit_test(test_a_trace_may_have_no_state),
+        cmocka_unit_test(test_a_state_without_a_trace_is_not_sent),
         cmocka_unit_test(test_large_numbers_take_the_width_that_they_need),
-        cmocka_unit_test(test_a_sampling_parameter_is_sent_where_it_is_not_the_default),
-        cmocka_unit_test(test_floats_differ_from_their_default_by_any_amount),
-        cmocka_unit_test(test_stop_ids_are_sent_to_stop_and_to_be_masked),
-        cmocka_unit_test(test_the_defaults_are_those_of_the_engine),
         cmocka_unit_test(test_a_text_that_is_not_given_is_nil_and_an_empty_one_is_empty),
         cmocka_unit_test(test_a_prompt_may_be_empty_or_long),
         cmocka_unit_test(test_an_abort_names_its_requests),
