@@ -117,7 +117,7 @@ static const config_key_t keys[] = {
     {"limits", "max_json_depth", &config_type_int, IN_CONFIG(limits.max_json_depth), 0, 4, 64, "32",
      "nesting of a body"},
     {"limits", "max_ids_per_list", &config_type_int, IN_CONFIG(limits.max_ids_per_list), 0, 1, 1000000,
-     "16384", "token ids in any list of a request but its prompt"},
+     "1024", "token ids in any list of a request but its prompt"},
     {"limits", "max_choices", &config_type_int, IN_CONFIG(limits.max_choices), 0, 1, 1024, "16",
      "`n` of a request"},
     {"limits", "max_prompts", &config_type_int, IN_CONFIG(limits.max_prompts), 0, 1, 4096, "64",

@@ -29,7 +29,7 @@ wg_status_t completions_body_parse(request_body_t *out, const wg_config_t *confi
     static const json_field_t fields[] = {
         {"prompt", request_fields_prompt, 0, 0, 0, false, NULL},
         {"best_of", read_best_of, 0, 0, 0, false, NULL},
-        {"echo", json_field_only_empty, 0, 0, 0, false, NULL},
+        {"echo", json_field_only_false, 0, 0, 0, false, NULL},
         {"suffix", json_field_only_empty, 0, 0, 0, false, NULL},
         /* these change nothing here: ids are always there, and text never is */
         {"user", read_user, 0, 0, 0, false, NULL},

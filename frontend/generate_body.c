@@ -17,7 +17,7 @@ wg_status_t generate_body_parse(request_body_t *out, const wg_config_t *config, 
     static const json_field_t fields[] = {
         {"token_ids", request_fields_prompt, 0, 0, 0, false, NULL},
         {"sampling_params", read_sampling_params, 0, 0, 0, false, NULL},
-        {"features", json_field_only_empty, 0, 0, 0, false, NULL},
+        {"features", json_field_only_null, 0, 0, 0, false, NULL},
     };
     const json_table_t tables[] = {{fields, sizeof fields / sizeof *fields}, request_fields_table};
     const request_shape_t shape = {

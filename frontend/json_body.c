@@ -62,20 +62,18 @@ static size_t place_in_text(const prompt_scan_t *scan, size_t place)
     return is_behind ? place - PROMPT_SCAN_MARK_SIZE + scan->cut_size : place;
 }
 
-static wg_status_t fail_syntax(const prompt_scan_t *scan, const char *text, size_t size,
-                               const json_error_t *fault, wg_error_t *error)
+/* place: how many bytes of what was parsed were read. why: "", or more words. */
+static wg_status_t fail_syntax(const prompt_scan_t *scan, const char *text, size_t size, size_t place,
+                               const char *why, wg_error_t *error)
 {
-    size_t place = place_in_text(scan, fault->position > 0 ? (size_t)fault->position : 0);
     size_t line = 1;
     size_t column = 0;
+    place = place_in_text(scan, place);
     for (size_t i = 0; text && i < place && i < size; i++) {
         column = text[i] == '\n' ? 0 : column + 1;
         line += text[i] == '\n';
     }
-    bool is_twice = json_error_code(fault) == json_error_duplicate_key;
-    /* jansson's own text repeats bytes of the body */
-    return wg_invalid_field(error, "body", "not valid JSON at line %zu, column %zu%s", line, column,
-                            is_twice ? ": a key is there twice" : "");
+    return wg_invalid_field(error, "body", "not valid JSON at line %zu, column %zu%s", line, column, why);
 }
 
 wg_status_t json_body_load(json_t **out, const prompt_scan_t *scan, const char *text, size_t size,
@@ -84,11 +82,17 @@ wg_status_t json_body_load(json_t **out, const prompt_scan_t *scan, const char *
     json_error_t fault;
     const char *parsed = scan->is_cut ? scan->rest.data : text ? text : "";
     size_t parsed_size = scan->is_cut ? scan->rest.size : size;
+    const char *nul = memchr(parsed, '\0', parsed_size);
+    *out = NULL;
+    if (nul) /* jansson takes it for nothing at all where it stands behind a number, true, false or null */
+        return fail_syntax(scan, text, size, (size_t)(nul - parsed) + 1, "", error);
     *out = json_loadb(parsed, parsed_size, JSON_REJECT_DUPLICATES, &fault);
     if (!*out && json_error_code(&fault) == json_error_numeric_overflow)
         return name_overflow(parsed, parsed_size, error);
-    if (!*out)
-        return fail_syntax(scan, text, size, &fault, error);
+    if (!*out) /* jansson's own text repeats bytes of the body */
+        return fail_syntax(
+            scan, text, size, fault.position > 0 ? (size_t)fault.position : 0,
+            json_error_code(&fault) == json_error_duplicate_key ? ": a key is there twice" : "", error);
     if (!json_is_object(*out))
         return wg_invalid_field(error, "body", "must be a JSON object");
     return WG_OK;

@@ -76,13 +76,33 @@ wg_status_t json_field_no_effect(const body_reader_t *reader, const json_field_t
     return json_is_boolean(value) ? WG_OK : wg_invalid_field(reader->error, path, "must be true or false");
 }
 
+static wg_status_t unsupported(const body_reader_t *reader, const json_field_t *field)
+{
+    return json_fields_unsupported(reader, field->name, "a request of token ids");
+}
+
+wg_status_t json_field_only_null(const body_reader_t *reader, const json_field_t *field, const char *path,
+                                 json_t *value)
+{
+    (void)path;
+    (void)value;
+    return unsupported(reader, field);
+}
+
+wg_status_t json_field_only_false(const body_reader_t *reader, const json_field_t *field, const char *path,
+                                  json_t *value)
+{
+    (void)path;
+    return json_is_false(value) ? WG_OK : unsupported(reader, field);
+}
+
 wg_status_t json_field_only_empty(const body_reader_t *reader, const json_field_t *field, const char *path,
                                   json_t *value)
 {
-    bool is_empty = json_is_false(value) || (json_is_string(value) && json_string_length(value) == 0) ||
+    bool is_empty = (json_is_string(value) && json_string_length(value) == 0) ||
                     (json_is_array(value) && json_array_size(value) == 0);
     (void)path;
-    return is_empty ? WG_OK : json_fields_unsupported(reader, field->name, "a request of token ids");
+    return is_empty ? WG_OK : unsupported(reader, field);
 }
 
 wg_status_t json_field_int(const body_reader_t *reader, const json_field_t *field, const char *path,

@@ -1,6 +1,6 @@
-/* json_fields.h: reads the members of a JSON object by a table of fields, each with the function that reads it
- * and its range, and refuses every other member. null is like absent. Used by the request bodies; the loop.
- * Tests: tests/unit/generate_body*_test.c */
+/* json_fields.h: reads the members of a JSON object by a table of fields, each with the function that reads
+ * it and its range, and refuses every other member. null is like absent. Used by the request bodies; the
+ * loop. Tests: tests/unit/generate_body*_test.c */
 #ifndef WG_FRONTEND_JSON_FIELDS_H
 #define WG_FRONTEND_JSON_FIELDS_H
 
@@ -40,14 +40,17 @@ WG_MUST_CHECK wg_status_t json_fields_read(const body_reader_t *reader, json_t *
                                            const char *context, const json_table_t *tables,
                                            size_t table_count);
 
-json_field_fn json_field_bool;   /* into a bool */
-json_field_fn json_field_int;    /* into an int64_t, from least, where that is above -2^53, to int64's end */
-json_field_fn json_field_float;  /* into a double */
-json_field_fn json_field_text;   /* into a wire_text_t: not empty */
-json_field_fn json_field_object; /* into a const json_t * */
-json_field_fn json_field_ids;    /* into an owned wire_ids_t: not empty */
-json_field_fn json_field_no_effect;  /* a bool that changes nothing here */
-json_field_fn json_field_only_empty; /* unsupported unless it is false, "" or [] */
+json_field_fn json_field_bool;      /* into a bool */
+json_field_fn json_field_int;       /* into an int64_t; a bound of 2^53 and beyond is int64's end */
+json_field_fn json_field_float;     /* into a double */
+json_field_fn json_field_text;      /* into a wire_text_t: not empty */
+json_field_fn json_field_object;    /* into a const json_t * */
+json_field_fn json_field_ids;       /* into an owned wire_ids_t: not empty */
+json_field_fn json_field_no_effect; /* a bool that changes nothing here */
+/* unsupported but for the one value that asks for nothing; null does, too */
+json_field_fn json_field_only_null;
+json_field_fn json_field_only_false;
+json_field_fn json_field_only_empty; /* "" or [] */
 
 /* Ids are below it. Those above int32 crash some kernels even where the vocabulary is not known. */
 int64_t json_fields_vocabulary(const wg_config_t *config);

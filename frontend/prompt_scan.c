@@ -1,5 +1,5 @@
-/* Only the outline of the text is understood here: strings, brackets and commas. Where the text is not JSON, a
- * wrong idea of it does no harm, since jansson reads all of it but an array that is sound by itself. */
+/* Only the outline of the text is understood here: strings, brackets and commas. Where the text is not JSON,
+ * a wrong idea of it does no harm, since jansson reads all of it but an array that is sound by itself. */
 #include "frontend/prompt_scan.h"
 
 #include <inttypes.h>
@@ -8,13 +8,17 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* Why an array could not be cut. */
+typedef enum { FAULT_NONE, FAULT_ELEMENT, FAULT_LISTS } fault_t;
+
 typedef struct {
     const prompt_scan_rules_t *rules;
     const char *at;
     const char *end;
     msgpack_sbuffer *packed;
     prompt_scan_t *out;
-    size_t element; /* that is being scanned */
+    size_t element; /* that is being scanned, or at fault */
+    fault_t fault;
     bool no_memory;
 } scanner_t;
 
@@ -112,7 +116,11 @@ static bool scan_lists(scanner_t *self)
         return false;
     do {
         skip_blanks(self);
-        if (self->out->span_count == self->rules->max_lists || !scan_list(self))
+        if (self->out->span_count == self->rules->max_lists) {
+            self->fault = FAULT_LISTS;
+            return false;
+        }
+        if (!scan_list(self))
             return false;
         skip_blanks(self);
     } while (take(self, ','));
@@ -143,8 +151,8 @@ bool prompt_scan_add_span(prompt_scan_t *scan, prompt_span_t span)
 
 /* --- the outline --- */
 
-/* Behind a string of the top level: is it the member's name, and an array its value? Then it stands before the
- * array. */
+/* Behind a string of the top level: is it the member's name, and an array its value? Then it stands before
+ * the array. */
 static bool is_prompt_next(scanner_t *self, const char *name, size_t size)
 {
     scanner_t ahead = *self;
@@ -161,21 +169,36 @@ static bool is_prompt_next(scanner_t *self, const char *name, size_t size)
     return true;
 }
 
-/* The element that is no id; SIZE_MAX: none yet. */
-static size_t cut_prompt(scanner_t *self, const char *text)
+static void cut_prompt(scanner_t *self, const char *text)
 {
     const char *start = self->at;
     size_t packed = self->packed->size;
+    self->fault = FAULT_NONE;
     if (scan_prompt(self)) {
         self->out->is_cut = true;
         self->out->cut_at = (size_t)(start - text);
         self->out->cut_size = (size_t)(self->at - start);
-        return SIZE_MAX;
+        return;
     }
     self->at = start; /* jansson will see it, so it counts like the rest */
     self->packed->size = packed;
     self->out->span_count = 0;
-    return self->element;
+    if (self->fault == FAULT_NONE)
+        self->fault = FAULT_ELEMENT;
+}
+
+/* Where an array that is no prompt is what makes the text too long for jansson, it is the one to name. */
+static wg_status_t fail_values(const scanner_t *self, wg_error_t *error)
+{
+    const prompt_scan_rules_t *rules = self->rules;
+    if (self->fault == FAULT_NONE)
+        return wg_invalid_field(error, "body", "has more than %u values besides the prompt, the limit",
+                                PROMPT_SCAN_VALUES_MAX);
+    if (self->fault == FAULT_LISTS)
+        return wg_invalid_field(error, rules->member, "has more than %zu prompts, the limit",
+                                rules->max_lists);
+    return wg_invalid_field(error, rules->member, "element %zu must be an integer from 0 to %" PRId64,
+                            self->element, rules->vocabulary - 1);
 }
 
 static wg_status_t write_rest(prompt_scan_t *out, const char *text, size_t size, wg_error_t *error)
@@ -197,7 +220,6 @@ wg_status_t prompt_scan(prompt_scan_t *out, const prompt_scan_rules_t *rules, co
         return WG_OK;
     scanner_t self = {.rules = rules, .at = text, .end = text + size, .packed = packed, .out = out};
     size_t values = 0;
-    size_t bad_element = SIZE_MAX;
     unsigned depth = 0;
     while (self.at < self.end) {
         char c = *self.at++;
@@ -205,7 +227,7 @@ wg_status_t prompt_scan(prompt_scan_t *out, const prompt_scan_rules_t *rules, co
         if (c == '"') {
             skip_string(&self);
             if (depth == 1 && is_prompt_next(&self, name, (size_t)(self.at - name - 1)))
-                bad_element = cut_prompt(&self, text);
+                cut_prompt(&self, text);
         } else if (c == '[' || c == '{') {
             values++;
             depth++;
@@ -218,12 +240,8 @@ wg_status_t prompt_scan(prompt_scan_t *out, const prompt_scan_rules_t *rules, co
             return WG_FAIL(error, SYSTEM, "request body", "out of memory");
         if (depth > rules->max_depth)
             return wg_invalid_field(error, "body", "is nested deeper than %u, the limit", rules->max_depth);
-        if (values > PROMPT_SCAN_VALUES_MAX && bad_element != SIZE_MAX)
-            return wg_invalid_field(error, rules->member, "element %zu must be an integer from 0 to %" PRId64,
-                                    bad_element, rules->vocabulary - 1);
         if (values > PROMPT_SCAN_VALUES_MAX)
-            return wg_invalid_field(error, "body", "has more than %u values besides the prompt, the limit",
-                                    PROMPT_SCAN_VALUES_MAX);
+            return fail_values(&self, error);
     }
     return write_rest(out, text, size, error);
 }

@@ -2,8 +2,8 @@
  * values, and cuts out the prompt: the array of ids (or of such arrays) that is the value of one top-level
  * member is packed in place, without a JSON value per id (design.md 8), and a string takes its place.
  *
- * What it cannot scan it leaves to jansson, and with that the exact words of the error. No state but one random
- * string per process; the loop. Tests: tests/unit/prompt_scan_test.c, tests/fuzz/fuzz_request_body.c */
+ * What it cannot scan it leaves to jansson, and with that the exact words of the error. No state but one
+ * random string per process; the loop. Tests: tests/unit/prompt_scan_test.c, tests/fuzz/fuzz_request_body.c */
 #ifndef WG_FRONTEND_PROMPT_SCAN_H
 #define WG_FRONTEND_PROMPT_SCAN_H
 
@@ -39,8 +39,8 @@ typedef struct {
 
 #define PROMPT_SCAN_MARK_SIZE 34u /* with its quotes */
 
-/* Packs into *packed. *out is always valid to free. WG_E_INVALID_REQUEST beyond a bound, and for an id that is
- * none in an array too long for jansson; WG_E_SYSTEM without memory. */
+/* Packs into *packed. *out is always valid to free. WG_E_INVALID_REQUEST beyond a bound, and for what is
+ * wrong with an array too long for jansson; WG_E_SYSTEM without memory. */
 WG_MUST_CHECK wg_status_t prompt_scan(prompt_scan_t *out, const prompt_scan_rules_t *rules, const char *text,
                                       size_t size, msgpack_sbuffer *packed, wg_error_t *error);
 void prompt_scan_free(prompt_scan_t *scan);

@@ -119,8 +119,8 @@ static wg_status_t no_prompt(const body_reader_t *reader, const request_shape_t 
                             shape->allows_prompts ? ", or an array of such arrays" : "");
 }
 
-/* An array that could not be scanned in the text: here it fails with words for what is wrong, or is unusual but
- * sound (a name or a number written in another way). */
+/* An array that could not be scanned in the text: here it fails with words for what is wrong, or is unusual
+ * but sound (a name or a number written in another way). */
 static wg_status_t pack_prompt(const body_reader_t *reader, const request_shape_t *shape, const json_t *ids,
                                prompt_scan_t *scan)
 {

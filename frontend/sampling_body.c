@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREEDY_BELOW 1e-5 /* the engine samples nothing at such a temperature */
-#define BIAS_MAX 100.0    /* OpenAI's */
+#define GREEDY_BELOW 1e-5   /* the engine samples nothing at such a temperature */
+#define BIAS_MAX 100.0      /* OpenAI's */
+#define MASKED_IDS_MAX 128  /* vLLM's, of all that would end the text */
+#define LOGPROB_IDS_MAX 128 /* vLLM's: its sampler's row for them is no wider */
 
 void sampling_body_defaults(request_body_t *body, const wg_config_t *config)
 {
@@ -49,18 +51,31 @@ static wg_status_t read_seed(const body_reader_t *reader, const json_field_t *fi
     return json_field_int(reader, field, path, value);
 }
 
-/* -1 means all, so it is above every limit but none. */
+/* -1 means all, so it is above every limit but none. More than the vocabulary has would fail in the engine's
+ * step, and take the rank along. */
 static wg_status_t read_logprobs(const body_reader_t *reader, const json_field_t *field, const char *path,
                                  json_t *value)
 {
+    int64_t most = json_fields_vocabulary(reader->config);
     int64_t limit = reader->config->limits.max_logprobs;
-    if (limit < 0)
-        return json_field_int(reader, field, path, value);
-    json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
-    if (number < 0 || number > limit)
-        return wg_invalid_field(reader->error, path, "must be an integer from 0 to %" PRId64, limit);
+    int64_t least = limit < 0 ? -1 : 0;
+    if (limit >= 0 && limit < most)
+        most = limit;
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : INT64_MIN;
+    if (number < least || number > most)
+        return wg_invalid_field(reader->error, path, "must be an integer from %" PRId64 " to %" PRId64, least,
+                                most);
     *(int64_t *)((char *)reader->body + field->at) = number;
     return WG_OK;
+}
+
+static wg_status_t read_logprob_token_ids(const body_reader_t *reader, const json_field_t *field,
+                                          const char *path, json_t *value)
+{
+    if (json_array_size(value) > LOGPROB_IDS_MAX)
+        return wg_invalid_field(reader->error, path, "has %zu ids, engines take %d", json_array_size(value),
+                                LOGPROB_IDS_MAX);
+    return json_field_ids(reader, field, path, value);
 }
 
 static wg_status_t read_stop_token_ids(const body_reader_t *reader, const json_field_t *field,
@@ -190,7 +205,8 @@ static const json_field_t fields[] = {
     {"temperature", json_field_float, SAMPLING(temperature), 0, 2, false, "from 0 to 2"},
     {"top_p", json_field_float, SAMPLING(top_p), 0, 1, true, "above 0 and at most 1"},
     {"min_p", json_field_float, SAMPLING(min_p), 0, 1, false, "from 0 to 1"},
-    {"top_k", json_field_int, SAMPLING(top_k), -1, 0x1p63, false, ", -1, 0 (both: off) or above"},
+    {"top_k", json_field_int, SAMPLING(top_k), -1, INT32_MAX, false,
+     " from -1 to 2147483647, where -1 and 0 turn it off"},
     {"presence_penalty", json_field_float, SAMPLING(presence_penalty), -2, 2, false, "from -2 to 2"},
     {"frequency_penalty", json_field_float, SAMPLING(frequency_penalty), -2, 2, false, "from -2 to 2"},
     {"repetition_penalty", json_field_float, SAMPLING(repetition_penalty), 0, 1e38, true, "above 0"},
@@ -200,9 +216,9 @@ static const json_field_t fields[] = {
     {"min_tokens", json_field_int, SAMPLING(min_tokens), 0, 0x1p63, false, ", at least 0"},
     {"stop_token_ids", read_stop_token_ids, 0, 0, 0, false, NULL},
     {"ignore_eos", json_field_bool, SAMPLING(ignore_eos), 0, 0, false, NULL},
-    {"logprobs", read_logprobs, SAMPLING(logprobs), -1, 0x1p63, false, ", -1 or above"},
-    {"prompt_logprobs", read_logprobs, SAMPLING(prompt_logprobs), -1, 0x1p63, false, ", -1 or above"},
-    {"logprob_token_ids", json_field_ids, offsetof(request_body_t, logprob_ids), 0, 0, false, NULL},
+    {"logprobs", read_logprobs, SAMPLING(logprobs), 0, 0, false, NULL},
+    {"prompt_logprobs", read_logprobs, SAMPLING(prompt_logprobs), 0, 0, false, NULL},
+    {"logprob_token_ids", read_logprob_token_ids, offsetof(request_body_t, logprob_ids), 0, 0, false, NULL},
     {"allowed_token_ids", json_field_ids, offsetof(request_body_t, allowed_ids), 0, 0, false, NULL},
     {"logit_bias", read_logit_bias, 0, 0, 0, false, NULL},
     {"structured_outputs", structured_outputs_read, 0, 0, 0, false, NULL},
@@ -211,12 +227,13 @@ static const json_field_t fields[] = {
     {"skip_reading_prefix_cache", read_skip_reading_prefix_cache, 0, 0, 0, false, NULL},
     {"repetition_detection", read_repetition_detection, 0, 0, 0, false, NULL},
     {"extra_args", json_field_object, offsetof(request_body_t, extra_args), 0, 0, false, NULL},
-    /* these are about text, of which there is none here */
+    /* what asks for text, of which there is none here: refused unless it asks for nothing */
     {"stop", json_field_only_empty, 0, 0, 0, false, NULL},
     {"bad_words", json_field_only_empty, 0, 0, 0, false, NULL},
-    {"include_stop_str_in_output", json_field_only_empty, 0, 0, 0, false, NULL},
-    {"truncate_prompt_tokens", json_field_only_empty, 0, 0, 0, false, NULL},
-    {"flat_logprobs", json_field_only_empty, 0, 0, 0, false, NULL},
+    {"include_stop_str_in_output", json_field_only_false, 0, 0, 0, false, NULL},
+    {"truncate_prompt_tokens", json_field_only_null, 0, 0, 0, false, NULL},
+    {"flat_logprobs", json_field_only_false, 0, 0, 0, false, NULL},
+    /* what only says how text or Python objects are made: accepted, and without effect */
     {"detokenize", json_field_no_effect, 0, 0, 0, false, NULL},
     {"skip_special_tokens", json_field_no_effect, 0, 0, 0, false, NULL},
     {"spaces_between_special_tokens", json_field_no_effect, 0, 0, 0, false, NULL},
@@ -273,7 +290,15 @@ wg_status_t sampling_body_finish(const body_reader_t *reader, const char *prefix
         return invalid(reader, prefix, "seed", "is too large for the seeds of n choices, each one more");
     if (body->stream && sampling->prompt_logprobs != WIRE_UNSET)
         return invalid(reader, prefix, "prompt_logprobs", "cannot go with \"stream\": true");
+    if (body->logprob_ids.count > 0 && sampling->logprobs != WIRE_UNSET &&
+        sampling->logprobs != (int64_t)body->logprob_ids.count)
+        return invalid(reader, prefix, "logprobs",
+                       "must be the number of logprob_token_ids where both are given");
     sampling->allowed_token_ids = body->allowed_ids;
     sampling->logprob_token_ids = body->logprob_ids;
-    return add_eos_ids(reader);
+    wg_status_t status = add_eos_ids(reader);
+    if (status == WG_OK && sampling->min_tokens > 0 && sampling->all_stop_count > MASKED_IDS_MAX)
+        return invalid(reader, prefix, "stop_token_ids",
+                       "has more ids than engines can mask until min_tokens");
+    return status;
 }

@@ -1,5 +1,5 @@
 /* sampling_body.h: the sampling parameters (protocol.md 5), as both routes take them: generate in an object,
- * completions beside its other fields. The loop. Tests: tests/unit/generate_body_sampling_test.c */
+ * completions beside its other fields. The loop. Tests: tests/unit/generate_body_*_test.c */
 #ifndef WG_FRONTEND_SAMPLING_BODY_H
 #define WG_FRONTEND_SAMPLING_BODY_H
 

@@ -1,5 +1,6 @@
-/* What the output must look like, for the engine's grammar compiler. Packed as vLLM's StructuredOutputsParams,
- * with the name of the compiler, which vLLM's own frontends put there too: engines read it from each request. */
+/* What the output must look like, for the engine's grammar compiler. Packed as vLLM's
+ * StructuredOutputsParams, with the name of the compiler, which vLLM's own frontends put there too: engines
+ * read it from each request. */
 #include "frontend/json_pack.h"
 #include "frontend/sampling_body.h"
 
@@ -8,7 +9,14 @@
 
 typedef bool check_fn(const json_t *value);
 
+/* Blank text as a schema or a grammar is what no compiler takes. */
 static bool is_text(const json_t *value)
+{
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    return text[strspn(text, " \t\r\n")] != '\0';
+}
+
+static bool is_pattern(const json_t *value)
 {
     return json_is_string(value) && json_string_length(value) > 0;
 }
@@ -21,7 +29,7 @@ static bool is_schema(const json_t *value)
 static bool is_list_of_texts(const json_t *value)
 {
     for (size_t i = 0; i < json_array_size(value); i++) {
-        if (!is_text(json_array_get(value, i)))
+        if (!is_pattern(json_array_get(value, i)))
             return false;
     }
     return json_array_size(value) > 0;
@@ -42,19 +50,23 @@ typedef struct {
     bool is_kind; /* of which there must be exactly one */
     check_fn *check;
     const char *wanted;
+    const char *not_by[2]; /* compilers that fail on it, which older engines do not survive */
 } member_t;
 
+#define OUTLINES "outlines"
+#define ENFORCER "lm-format-enforcer"
+
 static const member_t members[] = {
-    {"json", true, is_schema, "a JSON schema, as an object or a string"},
-    {"regex", true, is_text, "a string that is not empty"},
-    {"choice", true, is_list_of_texts, "an array of strings that are not empty"},
-    {"grammar", true, is_text, "a string that is not empty"},
-    {"json_object", true, is_true, "true"},
-    {"structural_tag", true, is_schema, "a string, or an object"},
-    {"disable_fallback", false, is_bool, "true or false"},
-    {"disable_any_whitespace", false, is_bool, "true or false"},
-    {"disable_additional_properties", false, is_bool, "true or false"},
-    {"whitespace_pattern", false, is_text, "a string that is not empty"},
+    {"json", true, is_schema, "a JSON schema, as an object or a string that is not blank", {0}},
+    {"regex", true, is_pattern, "a string that is not empty", {0}},
+    {"choice", true, is_list_of_texts, "an array of strings that are not empty", {"xgrammar"}},
+    {"grammar", true, is_text, "a string that is not blank", {OUTLINES, ENFORCER}},
+    {"json_object", true, is_true, "true", {OUTLINES}},
+    {"structural_tag", true, is_schema, "an object, or a string that is not blank", {OUTLINES, ENFORCER}},
+    {"disable_fallback", false, is_bool, "true or false", {0}},
+    {"disable_any_whitespace", false, is_bool, "true or false", {0}},
+    {"disable_additional_properties", false, is_bool, "true or false", {0}},
+    {"whitespace_pattern", false, is_pattern, "a string that is not empty", {0}},
 };
 
 static const member_t *find_member(const char *name)
@@ -64,6 +76,26 @@ static const member_t *find_member(const char *name)
             return &members[i];
     }
     return NULL;
+}
+
+/* null and false are the defaults, which are not sent. */
+static bool is_default(const json_t *value)
+{
+    return json_is_null(value) || json_is_false(value);
+}
+
+static wg_status_t check_member(const body_reader_t *reader, const char *path, const member_t *member,
+                                const json_t *value)
+{
+    const char *backend = reader->config->model.structured_outputs_backend;
+    if (!member->check(value))
+        return wg_invalid_field(reader->error, path, "%s must be %s", member->name, member->wanted);
+    for (size_t i = 0; i < sizeof member->not_by / sizeof *member->not_by && member->not_by[i]; i++) {
+        if (strcmp(member->not_by[i], backend) == 0)
+            return wg_invalid_field(reader->error, path, "%s is nothing that the engines' %s can compile",
+                                    member->name, backend);
+    }
+    return WG_OK;
 }
 
 static wg_status_t check_members(const body_reader_t *reader, const char *path, json_t *object, size_t *given)
@@ -79,10 +111,11 @@ static wg_status_t check_members(const body_reader_t *reader, const char *path, 
             return json_fields_unsupported(reader, key, "structured_outputs");
         if (json_is_null(value))
             continue;
-        if (!member->check(value))
-            return wg_invalid_field(reader->error, path, "%s must be %s", member->name, member->wanted);
+        wg_status_t status = check_member(reader, path, member, value);
+        if (status != WG_OK)
+            return status;
         kinds += member->is_kind;
-        (*given)++;
+        *given += !is_default(value);
     }
     if (kinds != 1)
         return wg_invalid_field(
@@ -123,7 +156,7 @@ wg_status_t structured_outputs_read(const body_reader_t *reader, const json_fiel
     wire_pack_map(&pack, given + 1);
     json_object_foreach(value, key, member)
     {
-        if (json_is_null(member))
+        if (is_default(member))
             continue;
         wire_pack_literal(&pack, key);
         if (strcmp(key, "structural_tag") == 0)

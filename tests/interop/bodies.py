@@ -78,7 +78,7 @@ class Generator:
             "n": lambda: pick([1, 1, 2, 3]),
             "temperature": lambda: pick([1, 0.01, 2, 1e-3, uniform(0.1, 2)]),
             "top_p": lambda: pick([1, 0.5, 1e-3, uniform(0.001, 1)]),
-            "top_k": lambda: pick([-1, 0, 1, 50, INT64 - 1]),
+            "top_k": lambda: pick([-1, 0, 1, 50, 2**31 - 1]),
             "min_p": lambda: pick([0, 1, 0.5, 1e-320, -0.0]),
             "presence_penalty": lambda: pick([-2, 2, 0, 0.5, uniform(-2, 2)]),
             "frequency_penalty": lambda: pick([-2, 2, 0, -0.0, uniform(-2, 2)]),
@@ -106,7 +106,10 @@ class Generator:
             "include_stop_str_in_output": lambda: False,
         }
         chosen = {name: make() for name, make in makers.items() if self.random.random() < 0.15}
-        return {name: None if self.random.random() < 0.03 else value for name, value in chosen.items()}
+        fields = {name: None if self.random.random() < 0.03 else value for name, value in chosen.items()}
+        if fields.get("logprobs") is not None and fields.get("logprob_token_ids") is not None:
+            fields["logprobs"] = len(fields["logprob_token_ids"])
+        return fields
 
     def _common(self) -> dict[str, Any]:
         makers: dict[str, Callable[[], Any]] = {

@@ -41,7 +41,7 @@ static void test_absent_limits_have_their_defaults(void **state)
     assert_int_equal(config->limits.max_header_bytes, 8192);
     assert_int_equal(config->limits.max_headers, 100);
     assert_int_equal(config->limits.max_json_depth, 32);
-    assert_int_equal(config->limits.max_ids_per_list, 16384);
+    assert_int_equal(config->limits.max_ids_per_list, 1024);
     assert_int_equal(config->limits.max_choices, 16);
     assert_int_equal(config->limits.max_prompts, 64);
     assert_int_equal(config->limits.max_logprobs, 20);

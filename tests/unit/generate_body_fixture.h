@@ -1,5 +1,5 @@
-/* generate_body_fixture.h: for the tests of the request body: a model, and how a body must be taken or
- * refused. Bodies are written with single quotes (json_text.h). */
+/* generate_body_fixture.h: for the tests of the request bodies of both routes: a model, and how a body must be
+ * taken or refused. Bodies are written with single quotes (json_text.h). */
 #ifndef WG_TESTS_GENERATE_BODY_FIXTURE_H
 #define WG_TESTS_GENERATE_BODY_FIXTURE_H
 
@@ -11,6 +11,9 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 #define SAMPLING(members) "{'token_ids':[1],'sampling_params':{" members "}}"
 #define BODY(members) "{'token_ids':[1]," members "}"
+
+/* Of the route under test. */
+static request_body_parse_fn *parse_body = generate_body_parse;
 
 /* What model_files_apply makes of a configuration that says nothing. */
 #define DEFAULTS                                                                                             \
@@ -59,7 +62,7 @@ static inline request_body_t taken_by(const wg_config_t *config, const char *jso
     request_body_t body;
     wg_error_t error;
     char *text = json_text(json);
-    if (generate_body_parse(&body, config, text, strlen(json), &error) != WG_OK)
+    if (parse_body(&body, config, text, strlen(json), &error) != WG_OK)
         fail_msg("refused: %s: %s", json, error.message);
     free(text); /* nothing in the body points into it */
     return body;
@@ -84,6 +87,24 @@ static inline void assert_prompt(const request_body_t *body, size_t prompt, cons
     assert_int_equal(wire_reader_finish(&reader, "prompt", NULL), WG_OK);
 }
 
+/* A packed value as msgpack-c prints it, but with single quotes. */
+static inline void assert_packed(wire_bytes_t packed, const char *wanted)
+{
+    char printed[1024] = "";
+    char *text = json_text(wanted);
+    msgpack_unpacked unpacked;
+    size_t at = 0;
+    msgpack_unpacked_init(&unpacked);
+    assert_int_equal(msgpack_unpack_next(&unpacked, (const char *)packed.data, packed.size, &at),
+                     MSGPACK_UNPACK_SUCCESS);
+    assert_int_equal(at, packed.size);
+    msgpack_object_print_buffer(printed, sizeof printed, unpacked.data);
+    if (strlen(printed) != strlen(wanted) || memcmp(printed, text, strlen(wanted)) != 0)
+        fail_msg("packed: %s\nexpected: %s", printed, wanted);
+    msgpack_unpacked_destroy(&unpacked);
+    free(text);
+}
+
 /* A body, what it must be refused for, and a part of what is said. */
 typedef struct {
     const char *json;
@@ -103,7 +124,7 @@ static inline void assert_refused_bytes(const wg_config_t *config, const char *t
 {
     request_body_t body;
     wg_error_t error = {0};
-    wg_status_t status = generate_body_parse(&body, config, text, size, &error);
+    wg_status_t status = parse_body(&body, config, text, size, &error);
     if (status != bad->status || strcmp(error.param, bad->param) != 0 || !strstr(error.message, bad->message))
         fail_msg("%.200s\nsaid: %s, param `%s`: %s\nexpected: %s, param `%s`: %s", bad->json,
                  wg_status_name(status), error.param, status == WG_OK ? "" : error.message,
@@ -125,8 +146,8 @@ static inline void assert_refused_by(const wg_config_t *config, const bad_body_t
 
 #define ASSERT_REFUSED(...)                                                                                  \
     do {                                                                                                     \
-        static const bad_body_t rows[] = {__VA_ARGS__};                                                      \
-        assert_refused_by(model(), rows, COUNT_OF(rows));                                                    \
+        static const bad_body_t refused[] = {__VA_ARGS__};                                                   \
+        assert_refused_by(model(), refused, COUNT_OF(refused));                                              \
     } while (0)
 
 #define INVALID(json, param, message)                                                                        \

@@ -112,6 +112,38 @@ static void test_texts_that_are_not_utf8_are_refused_anywhere(void **state)
     }
 }
 
+/* jansson passes over one that stands behind a number or a word. */
+static void test_a_nul_is_refused_anywhere(void **state)
+{
+    (void)state;
+    static const char whole[] =
+        "{\"token_ids\":[1 , 31999],\"priority\":-5,\"stream\":true,\"cache_salt\":null,"
+        "\"sampling_params\":{\"top_p\":0.5e0,\"seed\":7}}";
+    char text[sizeof whole];
+    for (size_t at = 0; at < sizeof whole; at++) {
+        memcpy(text, whole, at);
+        text[at] = '\0';
+        memcpy(text + at + 1, whole + at, sizeof whole - 1 - at);
+        char *block = copy_of(text, sizeof whole);
+        const bad_body_t bad = INVALID("(a body with a NUL)", "body", "not valid JSON at line 1, column");
+        assert_refused_bytes(model(), block + 1, sizeof whole, &bad);
+        free(block);
+    }
+}
+
+/* The ids are cut out before jansson sees the text, but a place is one in the text as it came. */
+static void test_a_fault_behind_the_prompt_is_found_at_its_place(void **state)
+{
+    (void)state;
+    static const bytes_row_t rows[] = {
+        {BYTES("{\"token_ids\":[1,2,3],x}"), "not valid JSON at line 1, column 22"},
+        {BYTES("{\"token_ids\":[1,\n2,\n3],x}"), "not valid JSON at line 3, column 4"},
+        {BYTES("{x,\"token_ids\":[1,2,3]}"), "not valid JSON at line 1, column 2"},
+        {BYTES("{\"token_ids\":[100,200,300,400,500,600,700,800,900],\n\"a\":[}"), "at line 2, column 6"},
+    };
+    assert_bytes_refused(rows, COUNT_OF(rows));
+}
+
 /* What the body holds never comes back as raw bytes: assert_refused_bytes checks every text. */
 static void test_error_texts_are_printable_and_bounded(void **state)
 {
@@ -150,41 +182,118 @@ static const nest_t nests[] = {
     {"{\"later\":", "[", 3000},
 };
 
+static char *nest_text(const nest_t *nest, size_t *size)
+{
+    size_t prefix = strlen(nest->prefix);
+    size_t unit = strlen(nest->unit);
+    char *text = malloc(prefix + nest->times * unit);
+    *size = prefix + nest->times * unit;
+    if (!text)
+        return NULL;
+    memcpy(text, nest->prefix, prefix);
+    for (size_t at = prefix; at < *size; at += unit)
+        memcpy(text + at, nest->unit, unit);
+    return text;
+}
+
+static bool is_refused(request_body_parse_fn *parse, const char *text, size_t size)
+{
+    request_body_t body;
+    wg_error_t error = {0};
+    wg_status_t status = parse(&body, model(), text, size, &error);
+    request_body_free(&body);
+    return status == WG_E_INVALID_REQUEST && strcmp(error.param, "body") == 0;
+}
+
 static void *parse_nests(void *context)
 {
     size_t *refused = context;
     for (size_t i = 0; i < COUNT_OF(nests); i++) {
-        const nest_t *nest = &nests[i];
-        size_t unit = strlen(nest->unit);
-        size_t size = strlen(nest->prefix) + nest->times * unit;
-        char *text = malloc(size);
+        size_t size;
+        char *text = nest_text(&nests[i], &size);
         if (!text)
             continue;
-        memcpy(text, nest->prefix, strlen(nest->prefix));
-        for (size_t at = strlen(nest->prefix); at < size; at += unit)
-            memcpy(text + at, nest->unit, unit);
-        request_body_t body;
-        wg_error_t error = {0};
-        *refused += generate_body_parse(&body, model(), text, size, &error) == WG_E_INVALID_REQUEST &&
-                    strcmp(error.param, "body") == 0;
-        request_body_free(&body);
+        *refused +=
+            is_refused(generate_body_parse, text, size) && is_refused(completions_body_parse, text, size);
         free(text);
     }
     return NULL;
 }
 
+/* The deepest that a configuration can let in goes through every recursive function there is. */
+static void *parse_deepest(void *context)
+{
+    static const char head[] =
+        "{\"token_ids\":[1],\"sampling_params\":{\"structured_outputs\":{\"json\":{\"a\":";
+    static const char middle[] = "}},\"extra_args\":{\"a\":";
+    size_t *taken_deepest = context;
+    wg_config_t config = *model();
+    config.limits.max_json_depth = 64;
+    char json[512];
+    size_t size = (size_t)sprintf(json, "%s", head);
+    memset(json + size, '[', 60);
+    memset(json + size + 60, ']', 60);
+    size += 120;
+    size += (size_t)sprintf(json + size, "%s", middle);
+    memset(json + size, '[', 61);
+    memset(json + size + 61, ']', 61);
+    size += 122;
+    size += (size_t)sprintf(json + size, "}}}");
+    request_body_t body;
+    *taken_deepest += generate_body_parse(&body, &config, json, size, NULL) == WG_OK;
+    request_body_free(&body);
+    return NULL;
+}
+
+static void run_on_a_small_stack(void *(*run)(void *), size_t *context)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)256 * 1024), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, run, context), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+}
+
 static void test_deep_nesting_is_refused_on_a_small_stack(void **state)
 {
     (void)state;
-    pthread_t thread;
-    pthread_attr_t attributes;
     size_t refused = 0;
-    pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)256 * 1024), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, parse_nests, &refused), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    pthread_attr_destroy(&attributes);
+    run_on_a_small_stack(parse_nests, &refused);
     assert_int_equal(refused, COUNT_OF(nests));
+}
+
+static void test_the_deepest_body_is_taken_on_a_small_stack(void **state)
+{
+    (void)state;
+    size_t taken_deepest = 0;
+    run_on_a_small_stack(parse_deepest, &taken_deepest);
+    assert_int_equal(taken_deepest, 1);
+}
+
+/* Bad text, in the same place. */
+static void *parse_bad_texts(void *context)
+{
+    size_t *refused = context;
+    static const bytes_row_t rows[] = {
+        {BYTES("{\"token_ids\":[1],\"request_id\":\"\xc0\xaf\"}"), NULL},
+        {BYTES("{\"token_ids\":[1],\"request_id\":\"\\ud800\"}"), NULL},
+        {BYTES("{\"token_ids\":[1],\"request_id\":\"a\\u0000b\"}"), NULL},
+        {BYTES("{\"token_ids\":[1],\"request_id\":\"a\0b\"}"), NULL},
+        {BYTES("{\"token_ids\":[1\0,2]}"), NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        *refused += is_refused(generate_body_parse, rows[i].bytes, rows[i].size);
+    return NULL;
+}
+
+static void test_bad_texts_are_refused_on_a_small_stack(void **state)
+{
+    (void)state;
+    size_t refused = 0;
+    run_on_a_small_stack(parse_bad_texts, &refused);
+    assert_int_equal(refused, 5);
 }
 
 /* It is sound JSON, so it gets as far as the field that nobody knows. */
@@ -207,8 +316,12 @@ int main(void)
         cmocka_unit_test(test_what_is_no_json_object_is_refused),
         cmocka_unit_test(test_no_part_of_a_body_is_a_body),
         cmocka_unit_test(test_texts_that_are_not_utf8_are_refused_anywhere),
+        cmocka_unit_test(test_a_nul_is_refused_anywhere),
+        cmocka_unit_test(test_a_fault_behind_the_prompt_is_found_at_its_place),
         cmocka_unit_test(test_error_texts_are_printable_and_bounded),
         cmocka_unit_test(test_deep_nesting_is_refused_on_a_small_stack),
+        cmocka_unit_test(test_the_deepest_body_is_taken_on_a_small_stack),
+        cmocka_unit_test(test_bad_texts_are_refused_on_a_small_stack),
         cmocka_unit_test(test_nesting_within_the_limit_is_refused_as_a_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* sampling_params: every parameter at both ends of its range and beyond, and the stop ids that follow from the
+/* sampling_params: every number at both ends of its range and beyond, and the stop ids that follow from the
  * user's and the model's. */
 #include "tests/unit/generate_body_fixture.h"
 
@@ -67,6 +67,43 @@ static void assert_float_refused(const float_row_t *row, const char *value)
     snprintf(message, sizeof message, "sampling_params.%s: must be a number %s", row->name, row->range);
     const bad_body_t bad = INVALID(json, param, message);
     assert_refused_by(model(), &bad, 1);
+}
+
+/* The configuration's, or the model's own. */
+static void test_what_a_request_does_not_say_is_configured(void **state)
+{
+    (void)state;
+    wg_config_t config = *model();
+    config.defaults.temperature = 0.6;
+    config.defaults.top_p = 0.95;
+    config.defaults.min_p = 0.1;
+    config.defaults.repetition_penalty = 1.05;
+    config.defaults.top_k = 20;
+    config.defaults.max_tokens = 500;
+    request_body_t body = taken_by(&config, SAMPLING("'temperature':null"));
+    assert_float_equal(body.sampling.temperature, 0.6, 0.0);
+    assert_float_equal(body.sampling.top_p, 0.95, 0.0);
+    assert_float_equal(body.sampling.min_p, 0.1, 0.0);
+    assert_float_equal(body.sampling.repetition_penalty, 1.05, 0.0);
+    assert_int_equal(body.sampling.top_k, 20);
+    assert_int_equal(body.sampling.max_tokens, 500);
+    assert_false(body.has_max_tokens);
+    request_body_free(&body);
+    body = taken_by(&config, SAMPLING("'temperature':1,'top_p':1,'min_p':0,'repetition_penalty':1,'top_k':0,"
+                                      "'max_tokens':7"));
+    assert_float_equal(body.sampling.temperature, 1.0, 0.0);
+    assert_float_equal(body.sampling.top_p, 1.0, 0.0);
+    assert_float_equal(body.sampling.min_p, 0.0, 0.0);
+    assert_float_equal(body.sampling.repetition_penalty, 1.0, 0.0);
+    assert_int_equal(body.sampling.top_k, 0);
+    assert_int_equal(body.sampling.max_tokens, 7);
+    assert_true(body.has_max_tokens);
+    request_body_free(&body);
+    config.defaults.temperature = 0; /* then n > 1 is refused unless the request is warmer */
+    static const bad_body_t cold = INVALID(SAMPLING("'n':2"), "sampling_params.n", "must be 1");
+    assert_refused_by(&config, &cold, 1);
+    body = taken_by(&config, SAMPLING("'n':2,'temperature':0.5"));
+    request_body_free(&body);
 }
 
 static void test_floats_within_their_range_are_taken(void **state)
@@ -161,9 +198,9 @@ static void test_integers_within_their_range_are_taken(void **state)
     assert_int_equal(body.sampling.max_tokens, 1);
     assert_int_equal(body.sampling.min_tokens, 0);
     request_body_free(&body);
-    body = taken(SAMPLING("'top_k':9223372036854775807,'max_tokens':9223372036854775807,"
+    body = taken(SAMPLING("'top_k':2147483647,'max_tokens':9223372036854775807,"
                           "'min_tokens':9223372036854775807"));
-    assert_true(body.sampling.top_k == INT64_MAX);
+    assert_int_equal(body.sampling.top_k, INT32_MAX);
     assert_true(body.sampling.max_tokens == INT64_MAX);
     assert_true(body.sampling.min_tokens == INT64_MAX);
     request_body_free(&body);
@@ -177,8 +214,10 @@ static void test_integers_outside_their_range_are_refused(void **state)
 {
     (void)state;
     ASSERT_REFUSED(
-        INVALID(SAMPLING("'top_k':-2"), "sampling_params.top_k",
-                "sampling_params.top_k: must be an integer, -1, 0 (both: off) or above"),
+        INVALID(
+            SAMPLING("'top_k':-2"), "sampling_params.top_k",
+            "sampling_params.top_k: must be an integer from -1 to 2147483647, where -1 and 0 turn it off"),
+        INVALID(SAMPLING("'top_k':2147483648"), "sampling_params.top_k", "from -1 to 2147483647"),
         INVALID(SAMPLING("'top_k':-9223372036854775808"), "sampling_params.top_k", "must be an integer"),
         INVALID(SAMPLING("'max_tokens':0"), "sampling_params.max_tokens",
                 "sampling_params.max_tokens: must be an integer, at least 1"),
@@ -332,10 +371,36 @@ static void test_stop_ids_are_token_ids(void **state)
                 "integers have 64 bits"));
 }
 
+static void test_with_min_tokens_there_are_only_so_many_stop_ids(void **state)
+{
+    (void)state;
+    wg_config_t config = *model();
+    config.limits.max_ids_per_list = 1000;
+    for (int count = 126; count <= 127; count++) { /* and the model's own two */
+        char json[2048];
+        size_t size =
+            (size_t)sprintf(json, "{'token_ids':[1],'sampling_params':{'min_tokens':1,'stop_token_ids':[");
+        for (int i = 0; i < count; i++)
+            size += (size_t)sprintf(json + size, "%s%d", i > 0 ? "," : "", 100 + i);
+        sprintf(json + size, "]}}");
+        const bad_body_t bad =
+            INVALID(json, "sampling_params.stop_token_ids", "more ids than engines can mask");
+        if (count == 126) {
+            request_body_t body = taken_by(&config, json);
+            assert_int_equal(body.sampling.all_stop_count, 128);
+            request_body_free(&body);
+        } else {
+            assert_refused_by(&config, &bad, 1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_with_min_tokens_there_are_only_so_many_stop_ids),
         cmocka_unit_test(test_without_parameters_the_engines_defaults_hold),
+        cmocka_unit_test(test_what_a_request_does_not_say_is_configured),
         cmocka_unit_test(test_floats_within_their_range_are_taken),
         cmocka_unit_test(test_floats_outside_their_range_are_refused),
         cmocka_unit_test(test_floats_of_another_type_are_refused),

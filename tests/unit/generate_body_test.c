@@ -1,5 +1,5 @@
-/* The body of a generate request, but for its sampling parameters (generate_body_sampling_test.c) and what was
- * made to hurt (generate_body_hostile_test.c). */
+/* The body of a generate request, but for its sampling parameters (generate_body_sampling_test.c and its
+ * neighbours) and what was made to hurt (generate_body_hostile_test.c). */
 #include "tests/unit/generate_body_fixture.h"
 
 static void test_token_ids_are_enough(void **state)
@@ -23,12 +23,16 @@ static void test_every_field_is_taken(void **state)
     (void)state;
     request_body_t body = taken("{'request_id':'r-1','model':'demo','token_ids':[7],'stream':true,"
                                 "'stream_options':{'include_usage':true},'priority':-3,"
-                                "'cache_salt':'ten\\u00e4nt','data_parallel_rank':2,'sampling_params':{}}");
+                                "'cache_salt':'ten\\u00e4nt','data_parallel_rank':2,'deadline_ms':1500,"
+                                "'features':null,'sampling_params':{}}");
     assert_true(wire_text_is(body.request_id, "r-1"));
     assert_true(wire_text_is(body.cache_salt, "ten\xc3\xa4nt"));
     assert_prompt(&body, 0, (const uint32_t[]){7}, 1);
     assert_true(body.stream && body.include_usage && body.has_rank);
+    assert_false(body.continuous_usage);
+    assert_null(body.adapter);
     assert_int_equal(body.priority, -3);
+    assert_int_equal(body.deadline_ms, 1500);
     assert_string_equal(body.rank, "2");
     request_body_free(&body);
 }
@@ -38,6 +42,7 @@ static void test_null_is_like_absent(void **state)
     (void)state;
     request_body_t body = taken(BODY("'request_id':null,'model':null,'stream':null,'stream_options':null,"
                                      "'priority':null,'cache_salt':null,'data_parallel_rank':null,"
+                                     "'deadline_ms':null,'kv_transfer_params':null,'ec_transfer_params':null,"
                                      "'sampling_params':null"));
     assert_null(body.request_id.data);
     assert_null(body.cache_salt.data);
@@ -141,6 +146,17 @@ static void test_another_model_does_not_exist(void **state)
                    INVALID(BODY("'model':['demo']"), "model", "must be a string that is not empty"));
 }
 
+static void test_a_model_may_be_an_adapter(void **state)
+{
+    (void)state;
+    request_body_t body = taken(BODY("'model':'sql'"));
+    assert_non_null(body.adapter);
+    assert_int_equal(body.adapter->id, 3);
+    request_body_free(&body);
+    ASSERT_REFUSED({BODY("'model':'sq'"), WG_E_MODEL_NOT_FOUND, "model", "the model `sq` does not exist"},
+                   {BODY("'model':'sqlx'"), WG_E_MODEL_NOT_FOUND, "model", "the model `sqlx` does not"});
+}
+
 static void test_an_id_is_visible_ascii(void **state)
 {
     (void)state;
@@ -206,6 +222,40 @@ static void test_stream_options_need_a_stream(void **state)
                 "stream_options.include_usage", "stream_options.include_usage: must be true or false"));
 }
 
+static void test_usage_on_every_event_is_usage_too(void **state)
+{
+    (void)state;
+    request_body_t body = taken(BODY("'stream':true,'stream_options':{'continuous_usage_stats':true}"));
+    assert_true(body.continuous_usage && body.include_usage);
+    request_body_free(&body);
+    body = taken(BODY("'stream':true,'stream_options':{'continuous_usage_stats':false}"));
+    assert_false(body.continuous_usage || body.include_usage);
+    request_body_free(&body);
+    ASSERT_REFUSED(INVALID(BODY("'stream':true,'stream_options':{'continuous_usage_stats':1}"),
+                           "stream_options.continuous_usage_stats", "must be true or false"));
+}
+
+static void test_a_deadline_is_at_most_a_day(void **state)
+{
+    (void)state;
+    wg_config_t config = *model();
+    config.timeouts.request_deadline_ms = 30000;
+    request_body_t body = taken(BODY("'deadline_ms':1"));
+    assert_int_equal(body.deadline_ms, 1);
+    request_body_free(&body);
+    body = taken_by(&config, BODY("'deadline_ms':86400000"));
+    assert_int_equal(body.deadline_ms, 86400000);
+    request_body_free(&body);
+    body = taken_by(&config, "{'token_ids':[1]}");
+    assert_int_equal(body.deadline_ms, 30000);
+    request_body_free(&body);
+    ASSERT_REFUSED(INVALID(BODY("'deadline_ms':0"), "deadline_ms", "must be an integer from 1 to 86400000"),
+                   INVALID(BODY("'deadline_ms':86400001"), "deadline_ms", "from 1 to 86400000"),
+                   INVALID(BODY("'deadline_ms':-1"), "deadline_ms", "from 1 to 86400000"),
+                   INVALID(BODY("'deadline_ms':1.5"), "deadline_ms", "from 1 to 86400000"),
+                   INVALID(BODY("'deadline_ms':'1'"), "deadline_ms", "from 1 to 86400000"));
+}
+
 static void test_priority_is_an_integer_of_64_bits(void **state)
 {
     (void)state;
@@ -262,6 +312,9 @@ static void test_unknown_fields_are_refused_at_each_level(void **state)
     ASSERT_REFUSED(
         UNSUPPORTED(BODY("'prompt':'hello'"), "prompt", "unsupported field `prompt` in the request body"),
         UNSUPPORTED(BODY("'Stream':true"), "Stream", "unsupported field `Stream` in the request body"),
+        UNSUPPORTED(BODY("'features':{}"), "features", "unsupported field `features`"),
+        UNSUPPORTED(BODY("'features':[]"), "features", "unsupported field `features`"),
+        UNSUPPORTED(BODY("'temperature':1"), "temperature", "unsupported field `temperature` in the request"),
         UNSUPPORTED(BODY("'':1"), "", "unsupported field `` in the request body"),
         UNSUPPORTED(SAMPLING("'best_of':1"), "best_of", "unsupported field `best_of` in sampling_params"),
         UNSUPPORTED(SAMPLING("'stop':['a']"), "stop", "unsupported field `stop` in a request of token ids"),
@@ -292,10 +345,13 @@ int main(void)
         cmocka_unit_test(test_without_a_vocabulary_ids_are_within_int32),
         cmocka_unit_test(test_a_long_prompt_is_taken_whole),
         cmocka_unit_test(test_another_model_does_not_exist),
+        cmocka_unit_test(test_a_model_may_be_an_adapter),
         cmocka_unit_test(test_an_id_is_visible_ascii),
         cmocka_unit_test(test_an_id_has_at_most_256_characters),
         cmocka_unit_test(test_stream_is_a_boolean),
         cmocka_unit_test(test_stream_options_need_a_stream),
+        cmocka_unit_test(test_usage_on_every_event_is_usage_too),
+        cmocka_unit_test(test_a_deadline_is_at_most_a_day),
         cmocka_unit_test(test_priority_is_an_integer_of_64_bits),
         cmocka_unit_test(test_a_cache_salt_is_any_text_but_the_empty_one),
         cmocka_unit_test(test_a_rank_is_passed_on_as_it_was_written),
