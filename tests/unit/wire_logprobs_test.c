@@ -4,7 +4,7 @@
 
 /* --- as msgspec encodes them --- */
 
-/* Two positions with a token and two alternatives each (tests/interop/golden.py). */
+/* Two positions with a token and two alternatives each (tests/interop/vectors.py). */
 static void assert_golden(const wire_logprobs_t *logprobs)
 {
     static const int64_t ids[2][3] = {{11, 5, 9}, {12, 12, 4}};
