@@ -8,7 +8,8 @@ from integration import client
 from integration.cluster import Cluster, idle
 from integration.conftest import NewCluster
 from interop import messages as wire
-from interop.engine import Engine, Request
+from interop.answers import Request
+from interop.engine import Engine
 from interop.tokens import expected
 
 PROMPT = [1, 2, 3]

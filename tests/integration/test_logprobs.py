@@ -15,7 +15,7 @@ from interop.tensors import Row, row
 from interop.tokens import expected
 
 PROMPT = [11, 22, 33, 44, 55, 66, 77, 88]
-WHERE = {  # the options of an engine, one cluster each
+WHERE: dict[str, dict[str, Any]] = {  # the options of an engine, one cluster each
     "numpy": {"tensor_names": "numpy"},
     "torch": {"tensor_names": "torch"},
     "numpy_frames": {"tensor_names": "numpy", "inline_below": 0},
@@ -122,6 +122,7 @@ def tensor(dtype: str, shape: list[int], data: bytes | int) -> list[Any]:
 
 
 IDS, VALUES, RANKS = tensor("<i4", [1, 2], bytes(8)), tensor("<f4", [1, 2], bytes(8)), tensor("<i4", [1], bytes(4))
+CODES = ("decode", "unsupported_aux_frames")
 BAD_TENSORS: dict[str, Any] = {
     "missing": None,
     "no_array": "logprobs",
@@ -167,6 +168,38 @@ def test_a_wrong_tensor_fails_its_request_alone(shared_cluster: Cluster, name: s
     if answers[0].status == 200:
         answers = answers[::-1]
     code = answers[0].json()["error"]["code"]
-    assert (answers[0].status, code in ("decode", "unsupported_aux_frames")) == (500, True), code
+    assert (answers[0].status, code in CODES) == (500, True), code
     assert answers[1].status == 200
     shared_cluster.wait_idle()
+
+
+def test_a_wrong_tensor_in_a_stream_ends_it_with_an_error_event(shared_cluster: Cluster) -> None:
+    engine: Engine = shared_cluster.engines[0]
+    count = len(engine.added)
+    sound = [IDS, VALUES, RANKS, None]
+    with client.open_post(shared_cluster.port(), body(8, stream=True, sampling={"logprobs": 1})) as stream:
+        request = engine.wait_added(count + 1)
+        engine.call(engine.requests.clear)
+        engine.send(1, [wire.EngineCoreOutput(request.id, [5], new_logprobs=sound)])
+        assert stream.event()["choices"][0]["token_ids"] == [5]
+        engine.send(1, [wire.EngineCoreOutput(request.id, [6, 7], new_logprobs=sound)])  # one row, two tokens
+        error, done = stream.events()
+    assert error["error"]["code"] in CODES and done == client.DONE
+    engine.wait_aborted(request.id)
+    shared_cluster.wait_idle()
+
+
+def test_logprobs_of_the_prompt_cannot_be_streamed(shared_cluster: Cluster) -> None:
+    answer = client.post(shared_cluster.port(), body(4, stream=True, sampling={"prompt_logprobs": 1}))
+    error = client.error_of(answer, 400, "invalid_request")
+    assert error["param"] == "sampling_params.prompt_logprobs"
+
+
+@pytest.mark.parametrize("field", ["logprobs", "prompt_logprobs"])
+def test_more_logprobs_than_the_limit_are_refused(new_cluster: NewCluster, field: str) -> None:
+    cluster = new_cluster(1, limits={"max_logprobs": 3}).start()
+    cluster.start_engine(0)
+    cluster.wait_ready()
+    assert client.post(cluster.port(), body(2, sampling={field: 3})).status == 200
+    error = client.error_of(client.post(cluster.port(), body(2, sampling={field: 4})), 400, "invalid_request")
+    assert error["param"] == f"sampling_params.{field}" and "3" in error["message"]

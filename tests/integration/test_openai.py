@@ -9,7 +9,7 @@ from integration import client
 from integration.cluster import Cluster
 from integration.conftest import NewCluster
 from interop import messages as wire
-from interop.engine import Step
+from interop.answers import Step
 from interop.tokens import expected
 
 PROMPT = [11, 22, 33]
@@ -43,6 +43,28 @@ def test_a_completion(sdk: openai.OpenAI) -> None:
         assert choice.logprobs and choice.logprobs.tokens == [f"token_id:{token}" for token in tokens(6)]
         assert choice.logprobs.top_logprobs and len(choice.logprobs.top_logprobs[1]) == 2
     assert done.usage and (done.usage.prompt_tokens, done.usage.completion_tokens) == (3, 12)
+
+
+def test_several_prompts(sdk: openai.OpenAI) -> None:
+    prompts = [[1, 2], [3]]
+    done = sdk.completions.create(
+        model="demo", prompt=prompts, max_tokens=3, n=2, extra_body={"ignore_eos": True}
+    )
+    found = [choice.model_extra["token_ids"] for choice in done.choices if choice.model_extra]
+    assert found == [expected(prompts[i // 2], 3, client.VOCAB_SIZE)[0] for i in range(4)]
+
+
+def test_a_stream_of_two_choices_with_logprobs(sdk: openai.OpenAI) -> None:
+    found: dict[int, list[str]] = {0: [], 1: []}
+    for chunk in sdk.completions.create(
+        model="demo", prompt=PROMPT, max_tokens=9, n=2, logprobs=1, stream=True, extra_body={"ignore_eos": True}
+    ):
+        for choice in chunk.choices:
+            assert choice.logprobs and choice.logprobs.tokens and choice.logprobs.token_logprobs
+            assert len(choice.logprobs.token_logprobs) == len(choice.logprobs.tokens)
+            found[choice.index] += choice.logprobs.tokens
+    wanted = [f"token_id:{token}" for token in tokens(9)]
+    assert found == {0: wanted, 1: wanted}
 
 
 def test_a_stream(sdk: openai.OpenAI) -> None:
@@ -79,6 +101,42 @@ def test_errors_are_of_its_own_types(sdk: openai.OpenAI) -> None:
     assert missing.value.code == "model_not_found"
     with pytest.raises(openai.NotFoundError):
         sdk.chat.completions.create(model="demo", messages=[])
+
+
+def test_a_failure_of_the_engine_is_an_internal_error(shared_cluster: Cluster, sdk: openai.OpenAI) -> None:
+    engine = shared_cluster.engines[0]
+    engine.options.script = lambda _: [Step(2), Step(0, finish=wire.FINISH_ERROR)]
+    with pytest.raises(openai.InternalServerError) as failed:
+        sdk.completions.create(model="demo", prompt=PROMPT, max_tokens=8)
+    engine.options.script = None
+    assert (failed.value.status_code, failed.value.code) == (500, "engine_request_error")
+
+
+def test_an_id_that_is_in_use_is_a_conflict(shared_cluster: Cluster, sdk: openai.OpenAI) -> None:
+    engine = shared_cluster.engines[0]
+    engine.withhold(True)
+    count = len(engine.added)
+    with client.open_post(shared_cluster.port(), client.generate_body(PROMPT, 4, request_id="x")):
+        engine.wait_added(count + 1)
+        with pytest.raises(openai.ConflictError) as conflict:
+            sdk.completions.create(model="demo", prompt=PROMPT, extra_body={"request_id": "x"})
+        assert conflict.value.code == "duplicate_request_id"
+    engine.withhold(False)
+    shared_cluster.wait_idle()
+
+
+def test_a_deadline_and_a_cluster_without_engines_have_a_status(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1).start()
+    url = f"http://127.0.0.1:{cluster.port()}/v1"
+    with openai.OpenAI(base_url=url, api_key="-", max_retries=0) as sdk:
+        with pytest.raises(openai.APIStatusError) as nobody:
+            sdk.completions.create(model="demo", prompt=PROMPT)
+        assert (nobody.value.status_code, nobody.value.response.headers["retry-after"] != "") == (503, True)
+        cluster.start_engine(0, withhold=True)
+        cluster.wait_ready()
+        with pytest.raises(openai.APIStatusError) as late:
+            sdk.completions.create(model="demo", prompt=PROMPT, extra_body={"deadline_ms": 100})
+        assert (late.value.status_code, late.value.code) == (504, "deadline_exceeded")
 
 
 def test_a_limit_is_a_rate_limit(shared_cluster: Cluster, sdk: openai.OpenAI) -> None:

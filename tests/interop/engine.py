@@ -22,23 +22,13 @@ from typing import Any
 import zmq
 
 from interop import messages as wire
-from interop.tensors import INLINE_BELOW, Packer, row
-from interop.tokens import TokenSource
+from interop.answers import AnswerOptions, Request
+from interop.tensors import Packer
+
+__all__ = ["START_STEPS", "Engine", "Options", "Received", "Request"]
 
 PATIENCE = 20.0  # seconds until a wait has failed; nothing takes this long unless it is broken
 START_STEPS = ("registration", "subscription", "ready")
-
-
-@dataclass
-class Step:
-    """One output of a scripted request: so many tokens, and how it ends, if it does."""
-
-    tokens: int
-    finish: int | None = None
-    named_only: bool = False  # no output, just a name in finished_requests: then there are no tokens either
-
-
-Script = Callable[[wire.EngineCoreRequest], list[Step] | None]
 
 
 @dataclass
@@ -49,29 +39,8 @@ class Received:
     message: Any = None  # decoded, where the frames were right
 
 
-@dataclass
-class Request:
-    add: wire.EngineCoreRequest
-    payload: bytes
-    tokens: TokenSource
-    steps: list[Step] | None = None  # that are left of its script
-    sent: int = 0
-    begun: bool = False  # its first output, with what belongs to the prompt, is out
-
-    @property
-    def id(self) -> str:
-        return self.add.request_id
-
-    @property
-    def stop_ids(self) -> set[int]:
-        params = self.add.sampling_params
-        eos = set() if params.ignore_eos or params.eos_token_id is None else {params.eos_token_id}
-        return {*params.stop_token_ids} | eos
-
-
-@dataclass
-class Options:
-    vocab_size: int = 32000
+@dataclass(kw_only=True)
+class Options(AnswerOptions):
     max_model_len: int = 4096
     registration: dict[str, Any] | bytes | None = None  # None: every key
     local: bool = False
@@ -79,15 +48,8 @@ class Options:
     config_hash: str | None = None
     hold: Iterable[str] = ()  # of START_STEPS
     withhold: bool = False
-    tokens_per_step: int = 4
     trim: bool = False  # drop trailing defaults from arrays
-    older: bool = False  # outputs from before ec_transfer_params
     stats: bool = True
-    script: Script | None = None  # None, or its answer None: the usual tokens
-    tensor_names: str = "numpy"  # or "torch"
-    inline_below: int = INLINE_BELOW
-    cached_tokens: int = 0  # that it says of each prompt, as far as that goes
-    echo_transfer_params: bool = False  # back in the last output
 
 
 @dataclass
@@ -117,7 +79,7 @@ class Engine:
             set()
         )  # steps of the start: START_STEPS, and "broadcast" for the READY that came
         self._withhold = self.options.withhold
-        self._aborts_to_name: dict[int, list[str]] = {}
+        self._ids_to_name: dict[int, list[str]] = {}
         self._counts_told = (0, 0)
         self._steps = 0
         self._changed = threading.Condition()
@@ -173,6 +135,10 @@ class Engine:
         """One EngineCoreOutputs to that client index, with the fields given."""
         message = self._envelope(list(outputs), envelope)
         self.send_raw(f"output:{client}", [message, *aux])
+
+    def output(self, request: Request, tokens: list[int], **fields: Any) -> Any:
+        """An output of that request, to be sent by the test itself."""
+        return request.output(tokens, **fields)
 
     def send_stats(self, **numbers: Any) -> None:
         """Scheduler stats to the coordinator."""
@@ -331,8 +297,7 @@ class Engine:
             raise wire.Refused("ADD: this request_id is in flight", payload)
         if len(add.prompt_token_ids) + add.sampling_params.max_tokens > self.options.max_model_len:
             raise wire.Refused("ADD: prompt and max_tokens exceed max_model_len", payload)
-        request = Request(add, payload, TokenSource(add.prompt_token_ids, self.options.vocab_size))
-        request.steps = self.options.script(add) if self.options.script else None
+        request = Request(add, payload, self.options)
         with self._changed:
             self.added.append(request)
             self.requests[request.id] = request
@@ -342,7 +307,7 @@ class Engine:
         for wire_id in ids:
             request = self.requests.pop(wire_id, None)
             if request:  # an unknown id is harmless
-                self._aborts_to_name.setdefault(request.add.client_index, []).append(wire_id)
+                self._ids_to_name.setdefault(request.add.client_index, []).append(wire_id)
         with self._changed:
             self.aborted.extend(ids)
 
@@ -399,101 +364,33 @@ class Engine:
         self._sockets.handshake.send(wire.encode(message))
 
     def _has_work(self) -> bool:
-        return bool(self.requests and not self._withhold) or bool(self._aborts_to_name)
+        return bool(self.requests and not self._withhold) or bool(self._ids_to_name)
 
     def _step(self) -> None:
         """One engine step: every running request gets tokens, each client one message with all of its own."""
+        if not self._withhold and any(request.kills_the_engine for request in self.requests.values()):
+            self._closing = True
+            return
         self._steps += 1
-        batches: dict[int, list[Any]] = {client: [] for client in self._aborts_to_name}
+        batches: dict[int, list[Any]] = {client: [] for client in self._ids_to_name}
         packers: dict[int, Packer] = {}
         for request in [] if self._withhold else list(self.requests.values()):
             client = request.add.client_index
-            packer = packers.setdefault(client, self.packer())
-            output = self._advance(request, packer)
+            packer = packers.setdefault(client, Packer(self.options.tensor_names, self.options.inline_below))
+            output = request.advance(packer)
             batches.setdefault(client, []).extend([] if output is None else [output])
+            if request.has_ended:
+                del self.requests[request.id]
+            if output is None:
+                self._ids_to_name.setdefault(client, []).append(request.id)
         stats: wire.SchedulerStats | None = self._stats()
         for client in sorted(batches):
-            named = self._aborts_to_name.pop(client, None)
+            named = self._ids_to_name.pop(client, None)
             envelope = {"scheduler_stats": stats, "finished_requests": named}
             frames = packers[client].frames if client in packers else []
             self._sockets.outputs[client].send_multipart([self._envelope(batches[client], envelope), *frames])
             stats = None  # one client a step has them
         self._tell_counts()
-
-    def packer(self) -> Packer:
-        return Packer(self.options.tensor_names, self.options.inline_below)
-
-    def _advance(self, request: Request, packer: Packer) -> Any:
-        """Its next output, or None where there is none in this step."""
-        if request.steps is not None:
-            return self._play(request, request.steps.pop(0), packer)
-        params = request.add.sampling_params
-        tokens: list[int] = []
-        reason: int | None = None
-        stopped_by: int | None = None
-        while reason is None and len(tokens) < self.options.tokens_per_step:
-            tokens.append(request.tokens[request.sent + len(tokens)])
-            count = request.sent + len(tokens)
-            if tokens[-1] in request.stop_ids and count > params.min_tokens:
-                reason = wire.FINISH_STOP
-                stopped_by = None if tokens[-1] == params.eos_token_id else tokens[-1]
-            elif count >= params.max_tokens:
-                reason = wire.FINISH_LENGTH
-        output = self.output(request, tokens, packer, finish_reason=reason, stop_reason=stopped_by)
-        if reason is not None:
-            del self.requests[request.id]
-        return output
-
-    def _play(self, request: Request, step: Step, packer: Packer) -> Any:
-        if step.finish is not None or step.named_only:
-            del self.requests[request.id]
-        if step.named_only:
-            self._aborts_to_name.setdefault(request.add.client_index, []).append(request.id)
-            return None
-        tokens = [request.tokens[request.sent + i] for i in range(step.tokens)]
-        return self.output(request, tokens, packer, finish_reason=step.finish)
-
-    def _logprobs(self, request: Request, tokens: list[int], packer: Packer) -> dict[str, Any]:
-        """The tensors that were asked for: of these tokens, and with the first output those of the prompt."""
-        params, vocab_size = request.add.sampling_params, self.options.vocab_size
-        wide = self.options.tensor_names == "torch"
-        fields: dict[str, Any] = {}
-        count = params.logprobs if params.logprobs is not None else len(params.logprob_token_ids or ()) or None
-        if count is not None and tokens:
-            rows = [row(token, request.sent + i, count, vocab_size) for i, token in enumerate(tokens)]
-            fields["new_logprobs"] = packer.logprobs(rows, wide)
-        prompt = request.add.prompt_token_ids
-        if params.prompt_logprobs is not None and not request.begun and len(prompt) > 1:
-            rows = [row(token, i, params.prompt_logprobs, vocab_size) for i, token in enumerate(prompt) if i > 0]
-            fields["new_prompt_logprobs_tensors"] = packer.logprobs(rows, wide)
-        return fields
-
-    def output(
-        self, request: Request, tokens: list[int], packer: Packer | None = None, **fields: Any
-    ) -> Any:
-        """An output of that request; the first one carries prefill_stats. With a packer, logprobs as asked for."""
-        if packer:
-            fields |= self._logprobs(request, tokens, packer)
-        if self.options.echo_transfer_params and fields.get("finish_reason") is not None:
-            extra = request.add.sampling_params.extra_args or {}
-            fields["kv_transfer_params"] = extra.get("kv_transfer_params")
-            if not self.options.older:
-                fields["ec_transfer_params"] = extra.get("ec_transfer_params")
-        if not request.begun:
-            size = len(request.add.prompt_token_ids)
-            cached = min(self.options.cached_tokens, size)
-            fields["prefill_stats"] = {
-                "num_prompt_tokens": size,
-                "num_computed_tokens": size,
-                "num_cached_tokens": cached,
-                "num_local_cached_tokens": 0,
-                "num_external_cached_tokens": 0,
-                "num_cache_creation_tokens": size,
-            }
-        request.begun = True
-        request.sent += len(tokens)
-        kind = wire.OlderEngineCoreOutput if self.options.older else wire.EngineCoreOutput
-        return kind(request.id, tokens, **fields)
 
     def _envelope(self, outputs: list[Any], fields: dict[str, Any]) -> bytes:
         fields = {"engine_index": self.rank, "timestamp": time.monotonic()} | fields

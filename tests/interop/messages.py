@@ -181,7 +181,7 @@ class RepetitionDetection(Struct, forbid_unknown_fields=True):
     min_count: Natural = 0
 
 
-class LoraRequest(Struct, array_like=True):
+class LoraRequest(Struct, array_like=True, forbid_unknown_fields=True):
     lora_name: NotEmpty
     lora_int_id: Annotated[int, Meta(ge=1, le=INT64_MAX)]
     lora_path: NotEmpty

@@ -1,11 +1,13 @@
 """Logprobs as engines send them (protocol.md 6), and what they are: a pure function of the token and its place.
 
 A row has the token itself, then k more. At every third place the first of those is the token again, as where it was
-the likeliest; at every seventh the last one is impossible. Values are whole 64ths, so that 32 bits and nine digits hold them exactly.
+the likeliest; at every seventh the last one is impossible. Values are whole 64ths, so that 32 bits and nine digits
+hold them exactly.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy
@@ -55,7 +57,7 @@ class Packer:
         self.inline_below = inline_below
         self.frames: list[bytes] = []
 
-    def tensor(self, values: Sequence[object], kind: str) -> list[object]:
+    def tensor(self, values: Sequence[object], kind: str) -> list[Any]:
         array = numpy.array(values, dtype=f"<{kind}")
         data = array.tobytes()
         shape = list(array.shape)
@@ -64,7 +66,7 @@ class Packer:
         self.frames.append(data)
         return [self.names[kind], shape, len(self.frames)]
 
-    def logprobs(self, rows: Sequence[Row], wide: bool) -> list[object]:
+    def logprobs(self, rows: Sequence[Row], wide: bool) -> list[Any]:
         """With ids and ranks of 32 bits or, as torch has them, of 64."""
         kind = "i8" if wide else "i4"
         return [
