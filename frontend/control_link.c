@@ -21,6 +21,7 @@ struct control_link {
     bool silent;
     char refusal[192];  /* why the coordinator will not have this frontend; empty: it will */
     int64_t ranks_seen; /* the number of the last RANKS */
+    int64_t beat_ms;    /* when the timer was last here */
     int64_t heard_ms;
 };
 
@@ -77,7 +78,12 @@ static int on_beat_timer(zloop_t *loop, int timer, void *context)
     (void)loop;
     (void)timer;
     control_link_t *self = context;
-    if (zclock_mono() - self->heard_ms > CONTROL_LINK_SILENCE_MS) {
+    int64_t now_ms = zclock_mono();
+    if (now_ms - self->beat_ms > INT64_C(2) * CONTROL_LINK_BEAT_MS)
+        self->heard_ms =
+            now_ms; /* it is we who were stopped: what the coordinator said meanwhile is unread */
+    self->beat_ms = now_ms;
+    if (now_ms - self->heard_ms > CONTROL_LINK_SILENCE_MS) {
         set_joined(self, false);
         set_silent(self, self->refusal[0] == '\0'); /* who was refused is not to serve when nobody looks */
     }
@@ -141,6 +147,7 @@ wg_status_t control_link_new(control_link_t **out, zloop_t *loop, const wg_confi
         .events = events,
         .context = context,
         .timer = -1,
+        .beat_ms = zclock_mono(),
         .heard_ms = zclock_mono(), /* a coordinator that starts together with us is not silent yet */
     };
     msgpack_sbuffer_init(&self->frame);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -216,3 +217,19 @@ def test_a_wake_that_is_lost_on_its_way_to_one_rank_is_repeated(new_cluster: New
     print(f"{wave(cluster)} waves, {load.succeeded} requests, {relay.dropped} wakes dropped")
     relay.close()
     assert relay.dropped > 0
+
+
+def test_a_frontend_that_was_stopped_does_not_take_its_own_silence_for_the_coordinators(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster(2, lockstep=True).start()
+    cluster.start_fake_engines(None, "--step-ms", "50")
+    cluster.wait_ready()
+    body = client.generate_body([1, 2, 3], 120, stream=True, sampling={"ignore_eos": True})
+    with client.open_post(cluster.port(), body) as stream:
+        assert stream.event()["choices"]
+        cluster["fe0"].signal(signal.SIGSTOP)
+        time.sleep(3.5)  # longer than a coordinator may be silent
+        cluster["fe0"].signal(signal.SIGCONT)
+        *_, last, done = stream.events()
+    assert (last["choices"][0]["finish_reason"], done) == ("length", client.DONE)
