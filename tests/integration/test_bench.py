@@ -61,8 +61,8 @@ def test_every_token_of_streams_that_nobody_disturbs_is_right(shared_cluster: Cl
     assert report["requests"] == report["ends"]["ok"] == total(report["ends"]) == 200
     assert report["tokens"] == 200 * 8
     assert report["wrong_tokens"] == report["stray_bytes"] == 0
-    assert report["most_in_flight"] == 20
-    assert report["connections"] == 20, "a stream keeps its connection"
+    assert 1 < report["most_in_flight"] <= 20
+    assert report["connections"] <= 20, "a stream keeps its connection"
     assert_times(report["first_token_ms"], 200)
     assert report["gap_ms"]["count"] <= 200 * 7  # fewer where tokens came as one event
     assert_times(report["request_ms"], 200)
@@ -77,7 +77,7 @@ def test_five_hundred_streams_of_which_some_are_dropped_and_some_slow(shared_clu
     )
     ends = report["ends"]
     assert report["requests"] == total(ends) == 2000
-    assert report["most_in_flight"] == 500
+    assert 50 < report["most_in_flight"] <= 500  # a busy machine answers the first before the last have begun
     assert {*ends["dropped"]} == PHASES
     assert ends["ok"] + total(ends["dropped"]) == 2000, ends
     # About three in ten; but on a busy machine many a stream ends before the event at which it is to be dropped.
