@@ -147,3 +147,17 @@ void answer_write_transfer_params(text_buffer_t *out, const answer_t *answer)
     write_params(out, "\"kv_transfer_params\":", &answer->kv_transfer_params);
     write_params(out, ",\"ec_transfer_params\":", &answer->ec_transfer_params);
 }
+
+void answer_write_event_end(text_buffer_t *out, const answer_t *answer, uint32_t choice)
+{
+    bool has_params = answer->kv_transfer_params.size + answer->ec_transfer_params.size > 0;
+    if (answer->choices[choice].finish_reason && has_params) {
+        text_buffer_text(out, ",");
+        answer_write_transfer_params(out, answer);
+    }
+    if (answer->continuous_usage) {
+        text_buffer_text(out, ",");
+        answer_write_usage(out, answer);
+    }
+    text_buffer_text(out, "}");
+}

@@ -70,5 +70,7 @@ void answer_write_usage(text_buffer_t *out, const answer_t *answer); /* "usage":
 void answer_write_prompt_logprobs(text_buffer_t *out, const answer_t *answer, const answer_choice_t *choice);
 /* "kv_transfer_params":{...},"ec_transfer_params":{...}, or null for each. */
 void answer_write_transfer_params(text_buffer_t *out, const answer_t *answer);
+/* What stands behind the choice of an event, where there is any of it, and the closing brace. */
+void answer_write_event_end(text_buffer_t *out, const answer_t *answer, uint32_t choice);
 
 #endif

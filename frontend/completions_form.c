@@ -43,16 +43,7 @@ static void write_event(text_buffer_t *out, const answer_t *answer, uint32_t num
     write_head(out, answer);
     write_choice(out, answer, number);
     text_buffer_text(out, "}]");
-    if (answer->choices[number].finish_reason &&
-        answer->kv_transfer_params.size + answer->ec_transfer_params.size > 0) {
-        text_buffer_text(out, ",");
-        answer_write_transfer_params(out, answer);
-    }
-    if (answer->continuous_usage) {
-        text_buffer_text(out, ",");
-        answer_write_usage(out, answer);
-    }
-    text_buffer_text(out, "}");
+    answer_write_event_end(out, answer, number);
 }
 
 static void write_usage_event(text_buffer_t *out, const answer_t *answer)
