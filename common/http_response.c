@@ -14,7 +14,7 @@
 
 size_t http_exchange_buffered(const http_exchange_t *exchange)
 {
-    return exchange->whole_size + exchange->output.size - exchange->taken;
+    return exchange->whole_size + http_stream_waiting(exchange);
 }
 
 bool http_exchange_is_open(const http_exchange_t *exchange)
@@ -208,7 +208,7 @@ size_t http_stream_write(http_exchange_t *exchange, const void *data, size_t siz
     exchange->connection->server->stats.buffered_bytes += size;
     exchange->is_room_due = true;
     http_exchange_wake(exchange);
-    return exchange->output.size - exchange->taken;
+    return http_stream_waiting(exchange);
 }
 
 size_t http_stream_waiting(const http_exchange_t *exchange)

@@ -183,6 +183,17 @@ static wg_status_t join_loop(http_server_t *self, wg_error_t *error)
     return status;
 }
 
+void http_server_set_limits(http_server_options_t *options, const wg_config_t *config)
+{
+    options->max_body_bytes = (size_t)config->limits.max_body_bytes;
+    options->max_connections = (size_t)config->limits.max_connections;
+    options->max_header_bytes = (size_t)config->limits.max_header_bytes;
+    options->max_headers = (size_t)config->limits.max_headers;
+    options->idle_timeout_ms = config->timeouts.http_idle_ms;
+    options->header_timeout_ms = config->timeouts.http_header_ms;
+    options->body_timeout_ms = config->timeouts.http_body_ms;
+}
+
 wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_server_options_t *options,
                             wg_error_t *error)
 {

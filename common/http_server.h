@@ -67,6 +67,9 @@ typedef struct {
     void *context; /* given to every handler */
 } http_server_options_t;
 
+/* Sets the sizes, numbers and times that the configuration has for any process. */
+void http_server_set_limits(http_server_options_t *options, const wg_config_t *config);
+
 /* Binds and starts listening. WG_E_SYSTEM names the address and the reason (taken, not ours, ...).
  *
  * Unknown paths get RouteNotFound, known ones with another method MethodNotAllowed with Allow (HEAD is served

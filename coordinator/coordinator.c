@@ -190,19 +190,13 @@ static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
 
 static wg_status_t open_http(coordinator_t *self, wg_error_t *error)
 {
-    const http_server_options_t options = {
+    http_server_options_t options = {
         .listen = self->config->coordinator.http,
-        .max_body_bytes = (size_t)self->config->limits.max_body_bytes,
-        .max_connections = (size_t)self->config->limits.max_connections,
-        .max_header_bytes = (size_t)self->config->limits.max_header_bytes,
-        .max_headers = (size_t)self->config->limits.max_headers,
-        .idle_timeout_ms = self->config->timeouts.http_idle_ms,
-        .header_timeout_ms = self->config->timeouts.http_header_ms,
-        .body_timeout_ms = self->config->timeouts.http_body_ms,
         .routes = status_http_routes,
         .route_count = status_http_route_count,
         .context = self,
     };
+    http_server_set_limits(&options, self->config);
     return http_server_new(&self->http, self->loop, &options, error);
 }
 

@@ -7,19 +7,13 @@
 
 static wg_status_t open_http(frontend_t *self, zloop_t *loop, wg_error_t *error)
 {
-    const http_server_options_t options = {
+    http_server_options_t options = {
         .listen = self->self->http,
-        .max_body_bytes = (size_t)self->config->limits.max_body_bytes,
-        .max_connections = (size_t)self->config->limits.max_connections,
-        .max_header_bytes = (size_t)self->config->limits.max_header_bytes,
-        .max_headers = (size_t)self->config->limits.max_headers,
-        .idle_timeout_ms = self->config->timeouts.http_idle_ms,
-        .header_timeout_ms = self->config->timeouts.http_header_ms,
-        .body_timeout_ms = self->config->timeouts.http_body_ms,
         .routes = frontend_http_routes,
         .route_count = frontend_http_route_count,
         .context = self,
     };
+    http_server_set_limits(&options, self->config);
     return http_server_new(&self->http, loop, &options, error);
 }
 
