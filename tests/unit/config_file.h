@@ -87,6 +87,18 @@ static inline wg_config_t *config_of_replaced(const char *old, const char *new)
     return config;
 }
 
+/* The caller frees. */
+static inline char *printed(const wg_config_t *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    wg_config_print(config, stream);
+    fclose(stream);
+    return text;
+}
+
 /* --- refusals --- */
 
 /* What the plain file is changed by, and what must then be said. */

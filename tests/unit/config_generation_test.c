@@ -133,17 +133,6 @@ static void test_many_adapters_are_read_and_more_are_refused(void **state)
 
 /* --- printing --- */
 
-static char *printed(const wg_config_t *config)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    assert_non_null(stream);
-    wg_config_print(config, stream);
-    fclose(stream);
-    return text;
-}
-
 /* NAN is as good as NAN. */
 static bool is_same(double left, double right)
 {

@@ -274,17 +274,6 @@ static void many_frontends_are_read(void **state)
 
 /* --- printing --- */
 
-static char *printed(const wg_config_t *config)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    assert_non_null(stream);
-    wg_config_print(config, stream);
-    fclose(stream);
-    return text;
-}
-
 /* One place where each struct is compared whole: a field that is read but not printed shows here. */
 static void assert_same(const wg_config_t *left, const wg_config_t *right)
 {
