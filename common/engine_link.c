@@ -9,8 +9,10 @@
 #include "common/engine_link.h"
 
 #include "common/log.h"
+#include "common/output_paths.h"
 #include "common/rank_map.h"
 #include "common/receiver.h"
+#include "common/socket_monitor.h"
 #include "common/turn.h"
 #include "common/wire_outputs.h"
 
@@ -26,6 +28,7 @@ enum {
         1 << 16, /* messages read before a loss is reported: more than any backlog of a dying engine */
     LATE_REGISTRATION_MS = 1000,
     DEATH_MS = 1000,
+    WAKING_MS = 2000,     /* after a stop the ends of connections are learned within this time */
     LAST_ABORTS_MS = 500, /* closing waits so long for ABORTs that are not sent yet */
 };
 
@@ -36,10 +39,7 @@ typedef struct {
     bool watched;
     bool registered; /* this connection's registration was seen */
     bool lost_now;   /* found by the running sweep, not yet reported */
-    int output_fd;   /* the connection of its last output; 0: none */
-    bool
-        output_cut; /* that connection is gone; a dying engine loses its route, too, so judge after the next sweep */
-    int64_t up_ms; /* when the route came up */
+    int64_t up_ms;   /* when the route came up */
 } route_t;
 
 struct engine_link {
@@ -47,13 +47,18 @@ struct engine_link {
     engine_link_options_t options;
     receiver_t *input;
     receiver_t *output;
-    zsock_t *input_monitor; /* PAIRs: connections that come and go */
-    zsock_t *output_monitor;
-    route_t *routes; /* beside options.ranks */
+    socket_monitor_t *input_monitor;
+    socket_monitor_t *output_monitor;
+    route_t *routes;              /* beside options.ranks */
+    output_paths_t *output_paths; /* the same */
     turn_t *sweep_turn;
     int sweep_timer;
     int settle_timer;    /* -1: not running */
     int64_t sentinel_ms; /* when the last death sentinel came; 0: never */
+    int64_t swept_ms;    /* when the sweep timer was last here */
+    int64_t woken_ms;    /* when we went on after such a stop that engines may have given us up; 0: never */
+    uint32_t
+        unexplained; /* input connections that ended since the last settling, when just woken, and no loss found for them */
 };
 
 static route_t *route_of(const engine_link_t *self, uint32_t rank)
@@ -138,8 +143,9 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->state = ROUTE_LOST;
     route->registered = false;
     route->lost_now = false;
-    route->output_cut = false;
-    route->output_fd = 0;
+    if (self->unexplained > 0)
+        self->unexplained--;
+    output_paths_forget(self->output_paths, (uint32_t)(route - self->routes));
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -194,18 +200,24 @@ static bool is_sentinel(const message_t *message)
            memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
 }
 
-/* An engine has one output connection. If it has another now, what was on its way over the first is lost, and
- * we may learn of that end much later. */
-static void note_connection(engine_link_t *self, int64_t rank, int source)
+static void report_cut(engine_link_t *self, uint32_t place)
 {
-    route_t *route = rank >= 0 ? route_of(self, (uint32_t)rank) : NULL;
-    if (!route || source <= 0 || source == route->output_fd)
+    if (self->routes[place].state == ROUTE_UP)
+        self->options.events->on_cut(self->options.context, self->options.ranks[place]);
+}
+
+/* A rank's first message over a connection: what was on its way over the one before is lost, though we may learn of that one's
+ * end much later. */
+static void note_connection(engine_link_t *self, const message_t *message)
+{
+    if (!self->options.events->sender_of || message->source <= 0 ||
+        output_paths_find(self->output_paths, message->source) >= 0)
         return;
-    if (route->output_fd > 0 && route->state == ROUTE_UP) {
-        route->output_cut = true;
-        sweep_soon(self);
-    }
-    route->output_fd = source;
+    int64_t rank = self->options.events->sender_of(self->options.context, message->frames, message->count);
+    int64_t place =
+        rank < 0 ? -1 : rank_map_find(self->options.ranks, self->options.rank_count, (uint32_t)rank);
+    if (place >= 0 && output_paths_move(self->output_paths, (uint32_t)place, message->source))
+        report_cut(self, (uint32_t)place);
 }
 
 static void on_output(void *context, const message_t *message)
@@ -221,9 +233,8 @@ static void on_output(void *context, const message_t *message)
         WG_FAIL(&error, DECODE, "EngineCoreOutputs", (size_t)0, "too many frames");
         faults_report(self->options.faults, FAULTS_OUTPUT, "output", &error);
     } else {
-        int64_t rank =
-            self->options.events->on_outputs(self->options.context, message->frames, message->count);
-        note_connection(self, rank, message->source);
+        note_connection(self, message);
+        self->options.events->on_outputs(self->options.context, message->frames, message->count);
     }
 }
 
@@ -279,24 +290,36 @@ static void on_sweep_turn(void *context)
     engine_link_sweep(context);
 }
 
+/* How long we may be stopped before an engine may have given up our connection for it. */
+static int64_t silence_that_ends(const engine_link_options_t *options)
+{
+    int64_t silence_ms = options->heartbeat_timeout_ms - options->heartbeat_interval_ms;
+    int64_t noise_ms = INT64_C(3) * SWEEP_MS / 2;
+    return silence_ms > noise_ms ? silence_ms : noise_ms;
+}
+
 static int on_sweep_timer(zloop_t *loop, int timer, void *context)
 {
     (void)loop;
     (void)timer;
-    engine_link_sweep(context);
+    engine_link_t *self = context;
+    int64_t now_ms = zclock_mono();
+    if (now_ms - self->swept_ms >= silence_that_ends(&self->options))
+        self->woken_ms = now_ms;
+    self->swept_ms = now_ms;
+    engine_link_sweep(self);
     return 0;
 }
 
+/* A dying engine loses both its connections, so this is judged after a sweep. */
 static void report_cuts(engine_link_t *self)
 {
-    for (uint32_t i = 0; i < self->options.rank_count; i++) {
-        route_t *route = &self->routes[i];
-        if (!route->output_cut)
-            continue;
-        route->output_cut = false;
-        if (route->state == ROUTE_UP && self->options.events->on_outputs_cut)
-            self->options.events->on_outputs_cut(self->options.context, self->options.ranks[i]);
+    for (uint32_t place = 0; place < self->options.rank_count; place++) {
+        bool broken = output_paths_take_broken(self->output_paths, place);
+        if (self->options.events->on_cut && (broken || self->unexplained > 0))
+            report_cut(self, place);
     }
+    self->unexplained = 0;
 }
 
 static int on_settle_timer(zloop_t *loop, int timer, void *context)
@@ -311,75 +334,27 @@ static int on_settle_timer(zloop_t *loop, int timer, void *context)
     return 0;
 }
 
-static int on_input_monitor(zloop_t *loop, zsock_t *socket, void *context)
+/* A connection that ends while we are stopped, because of our silence, is followed by the next at once: the sweep finds a route,
+ * and what was sent into the first is lost unnoticed. Nothing tells whose it was, unless a loss explains it. */
+static void on_input_event(void *context, int event, int value)
 {
-    (void)loop;
     engine_link_t *self = context;
-    message_t event = {0};
-    while (message_receive(&event, socket))
-        ;
-    message_free(&event);
+    (void)value;
+    if (event == ZMQ_EVENT_DISCONNECTED && self->woken_ms > 0 && zclock_mono() - self->woken_ms <= WAKING_MS)
+        self->unexplained++;
     sweep_soon(self);
-    return 0;
 }
 
-/* The descriptor of the connection that an event is about: behind two bytes of event, four of value. */
-static int event_descriptor(const message_t *event)
+static void on_output_event(void *context, int event, int value)
 {
-    int32_t value = -1;
-    if (event->count > 0 && event->frames[0].size >= sizeof(uint16_t) + sizeof value)
-        memcpy(&value, event->frames[0].data + sizeof(uint16_t), sizeof value);
-    return value;
-}
-
-static int on_output_monitor(zloop_t *loop, zsock_t *socket, void *context)
-{
-    (void)loop;
     engine_link_t *self = context;
-    message_t event = {0};
-    receiver_drain(self->output,
-                   DRAIN_MAX); /* what came over the connection, before its descriptor is another's */
-    while (message_receive(&event, socket)) {
-        int descriptor = event_descriptor(&event);
-        for (uint32_t i = 0; descriptor > 0 && i < self->options.rank_count; i++) {
-            if (self->routes[i].output_fd == descriptor) {
-                self->routes[i].output_fd = 0;
-                self->routes[i].output_cut = self->routes[i].state == ROUTE_UP;
-            }
-        }
-    }
-    message_free(&event);
+    (void)event;                             /* DISCONNECTED is the only one */
+    receiver_drain(self->output, DRAIN_MAX); /* what came over the connection, before its end is noted */
+    output_paths_closed(self->output_paths, value);
     sweep_soon(self);
-    return 0;
 }
 
 /* --- birth and death --- */
-
-static bool open_monitor(zsock_t **out, const receiver_t *receiver, int events)
-{
-    char address[64];
-    snprintf(address, sizeof address, "inproc://monitor-%p", (const void *)receiver);
-    if (zmq_socket_monitor(zsock_resolve(receiver_socket(receiver)), address, events) != 0)
-        return false;
-    *out = zsock_new(ZMQ_PAIR);
-    return *out && zmq_connect(zsock_resolve(*out), address) == 0;
-}
-
-static bool open_monitors(engine_link_t *self)
-{
-    int input_events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-    return open_monitor(&self->input_monitor, self->input, input_events) &&
-           open_monitor(&self->output_monitor, self->output, ZMQ_EVENT_DISCONNECTED);
-}
-
-static void close_monitor(zloop_t *loop, zsock_t **monitor, const receiver_t *receiver)
-{
-    if (!*monitor)
-        return;
-    zmq_socket_monitor(zsock_resolve(receiver_socket(receiver)), NULL, 0);
-    zloop_reader_end(loop, *monitor);
-    zsock_destroy(monitor);
-}
 
 static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *error)
 {
@@ -404,8 +379,13 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
     /* the input last: an engine that has just registered may be sent requests at once */
     if (status == WG_OK)
         status = receiver_bind(&self->input, loop, &input, options->input, on_input, self, error);
-    if (status == WG_OK && !open_monitors(self))
-        status = WG_FAIL(error, SYSTEM, "socket monitor", zmq_strerror(errno));
+    if (status == WG_OK)
+        status = socket_monitor_new(&self->output_monitor, loop, self->output, ZMQ_EVENT_DISCONNECTED,
+                                    on_output_event, self, error);
+    if (status == WG_OK)
+        status = socket_monitor_new(&self->input_monitor, loop, self->input,
+                                    ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED, on_input_event,
+                                    self, error);
     return status;
 }
 
@@ -422,15 +402,15 @@ wg_status_t engine_link_new(engine_link_t **out, zloop_t *loop, const engine_lin
     self->sweep_timer = -1;
     self->settle_timer = -1;
     self->routes = calloc(options->rank_count, sizeof *self->routes);
+    self->output_paths = output_paths_new(options->rank_count);
     self->sweep_turn = turn_new(loop, on_sweep_turn, self);
-    if (self->routes && self->sweep_turn)
+    if (self->routes && self->output_paths && self->sweep_turn)
         status = open_sockets(self, loop, error);
     if (status != WG_OK) {
         engine_link_destroy(&self);
         return status;
     }
-    zloop_reader(loop, self->input_monitor, on_input_monitor, self);
-    zloop_reader(loop, self->output_monitor, on_output_monitor, self);
+    self->swept_ms = zclock_mono();
     self->sweep_timer = zloop_timer(loop, SWEEP_MS, 0, on_sweep_timer, self);
     *out = self;
     return WG_OK;
@@ -446,10 +426,11 @@ void engine_link_destroy(engine_link_t **link)
     if (self->settle_timer != -1)
         zloop_timer_end(self->loop, self->settle_timer);
     turn_destroy(&self->sweep_turn);
-    close_monitor(self->loop, &self->input_monitor, self->input);
-    close_monitor(self->loop, &self->output_monitor, self->output);
+    socket_monitor_destroy(&self->input_monitor);
+    socket_monitor_destroy(&self->output_monitor);
     receiver_destroy(&self->input);
     receiver_destroy(&self->output);
+    output_paths_destroy(&self->output_paths);
     free(self->routes);
     free(self);
     *link = NULL;

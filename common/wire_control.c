@@ -14,6 +14,20 @@ const char *wg_rank_state_name(wg_rank_state_t state)
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
+static void pack_states(wire_pack_t *pack, const wire_control_entry_t *ranks, uint32_t count)
+{
+    wire_pack_array(pack, count);
+    for (uint32_t i = 0; i < count; i++) {
+        wire_pack_array(pack, 3);
+        wire_pack_int(pack, ranks[i].rank);
+        wire_pack_int(pack, ranks[i].number);
+        if (ranks[i].has_response)
+            wire_pack_bytes(pack, ranks[i].response);
+        else
+            wire_pack_nil(pack);
+    }
+}
+
 wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint, int64_t wave,
                                      const wire_control_entry_t *ranks, uint32_t count, wg_error_t *error)
 {
@@ -24,12 +38,7 @@ wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint,
     wire_pack_int(&pack, WIRE_CONTROL_VERSION);
     wire_pack_int(&pack, (int64_t)fingerprint);
     wire_pack_int(&pack, wave);
-    wire_pack_array(&pack, count);
-    for (uint32_t i = 0; i < count; i++) {
-        wire_pack_array(&pack, 2);
-        wire_pack_int(&pack, ranks[i].rank);
-        wire_pack_bytes(&pack, ranks[i].response);
-    }
+    pack_states(&pack, ranks, count);
     return wire_pack_finish(&pack, "JOIN", error);
 }
 
@@ -57,16 +66,7 @@ wg_status_t wire_control_encode_ranks(msgpack_sbuffer *out, int64_t number, cons
     wire_pack_array(&pack, 3);
     wire_pack_literal(&pack, words[WIRE_CONTROL_RANKS]);
     wire_pack_int(&pack, number);
-    wire_pack_array(&pack, count);
-    for (uint32_t i = 0; i < count; i++) {
-        wire_pack_array(&pack, 3);
-        wire_pack_int(&pack, ranks[i].rank);
-        wire_pack_int(&pack, ranks[i].number);
-        if (ranks[i].has_response)
-            wire_pack_bytes(&pack, ranks[i].response);
-        else
-            wire_pack_nil(&pack);
-    }
+    pack_states(&pack, ranks, count);
     return wire_pack_finish(&pack, "RANKS", error);
 }
 
@@ -99,14 +99,14 @@ static void read_entry(wire_reader_t *reader, wire_control_kind_t kind, wire_con
     *out = (wire_control_entry_t){0};
     if (!wire_reader_array(reader, &fields))
         return;
-    if (fields != (kind == WIRE_CONTROL_RANKS ? 3 : 2))
+    if (fields != (kind == WIRE_CONTROL_BEAT ? 2 : 3))
         wire_reader_fail(reader, "an entry with the wrong number of fields");
     if (wire_reader_int(reader, &rank) && (rank < 0 || rank > WG_RANK_MAX))
         wire_reader_fail(reader, "a rank out of range");
     out->rank = (uint32_t)rank;
-    if (kind != WIRE_CONTROL_JOIN && wire_reader_int(reader, &out->number) && out->number < 0)
+    if (wire_reader_int(reader, &out->number) && out->number < 0)
         wire_reader_fail(reader, "a negative number");
-    if (kind == WIRE_CONTROL_RANKS && out->number > WG_RANK_LOST)
+    if (kind != WIRE_CONTROL_BEAT && out->number > WG_RANK_LOST)
         wire_reader_fail(reader, "an unknown rank state");
     if (kind == WIRE_CONTROL_BEAT || wire_reader_nil(reader))
         return;
@@ -136,7 +136,10 @@ static void read_body(wire_reader_t *reader, uint32_t fields, wire_control_t *ou
         wire_reader_int(reader, &out->fingerprint);
         if (wire_reader_int(reader, &out->wave) && out->wave < 0)
             wire_reader_fail(reader, "a negative wave");
-        read_entries(reader, out);
+        if (out->version == WIRE_CONTROL_VERSION)
+            read_entries(reader, out);
+        else
+            wire_reader_skip(reader); /* of another shape perhaps; the version is enough to refuse it */
         break;
     case WIRE_CONTROL_BEAT:
         read_entries(reader, out);

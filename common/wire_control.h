@@ -1,8 +1,8 @@
 /* wire_control.h: the control link between a frontend (DEALER, its identity is its name) and the coordinator
  * (ROUTER). It is ours, not vLLM's: one MessagePack array a message, whose first item is its name.
  *
- *   up    ["JOIN", version, fingerprint, wave, [[rank, ready response], ...]]
- *                      what this frontend knows: the group's wave, and the ranks that are READY
+ *   up    ["JOIN", version, fingerprint, wave, [[rank, state, ready response or nil], ...]]
+ *                      what this frontend knows: the group's wave, and its ranks
  *   up    ["BEAT", [[rank, in flight], ...]]
  *                      once a second
  *   down  ["RANKS", number, [[rank, state, ready response or nil], ...]]
@@ -22,7 +22,7 @@
 
 #include <msgpack.h>
 
-#define WIRE_CONTROL_VERSION 1
+#define WIRE_CONTROL_VERSION 2
 
 /* A rank's life as the coordinator sees it. Their numbers are on the control link: do not renumber. */
 typedef enum {
@@ -56,12 +56,12 @@ typedef struct {
 
 typedef struct {
     uint32_t rank;
-    int64_t number;        /* BEAT: in flight; RANKS: the wg_rank_state_t */
+    int64_t number;        /* BEAT: in flight; JOIN, RANKS: the wg_rank_state_t */
     bool has_response;     /* JOIN, RANKS */
     wire_bytes_t response; /* as the engine sent it; may be empty */
 } wire_control_entry_t;
 
-/* All append to *out. The entries of a JOIN that we send always have a response; a peer's may lack it. */
+/* All append to *out. */
 WG_MUST_CHECK wg_status_t wire_control_encode_join(msgpack_sbuffer *out, uint64_t fingerprint, int64_t wave,
                                                    const wire_control_entry_t *ranks, uint32_t count,
                                                    wg_error_t *error);

@@ -126,8 +126,8 @@ static wg_status_t handle_join(control_t *self, wire_bytes_t identity, peer_t *p
     peer->last_beat_ms = zclock_mono();
     for (uint32_t i = 0; i < join->count; i++) {
         wire_control_next(join, &entry);
-        if (rank_map_serves(peer->config, entry.rank) && entry.has_response)
-            self->events->on_learned_rank(self->context, entry.rank, entry.response);
+        if (rank_map_serves(peer->config, entry.rank))
+            self->events->on_learned_rank(self->context, &entry);
     }
     self->events->on_learned_wave(self->context, join->wave);
     send_all_ranks(self, peer);

@@ -14,7 +14,7 @@ typedef struct control control_t;
 
 /* What a frontend knows when it joins, and the coordinator perhaps not (after a restart). */
 typedef struct {
-    void (*on_learned_rank)(void *context, uint32_t rank, wire_bytes_t response); /* it is READY there */
+    void (*on_learned_rank)(void *context, const wire_control_entry_t *rank);
     void (*on_learned_wave)(void *context, int64_t wave);
 } control_events_t;
 

@@ -18,17 +18,19 @@ static void on_rank_changed(void *context, uint32_t rank, wg_rank_state_t before
         publisher_loads_changed(self->publisher);
     if (self->engine_publisher)
         engine_publisher_ranks_changed(self->engine_publisher);
+    if (self->waves && state == WG_RANK_READY)
+        wave_driver_rank_changed(self->waves);
     control_rank_changed(self->control, rank);
 }
 
-/* A frontend knows a rank that we do not: we were restarted, and its engine will not register again. */
-static void on_learned_rank(void *context, uint32_t rank, wire_bytes_t response)
+/* A frontend knows of a rank what we do not: we were restarted, and its engine will not register again. */
+static void on_learned_rank(void *context, const wire_control_entry_t *known)
 {
     coordinator_t *self = context;
-    if (!rank_table_learn(self->ranks, rank, response, zclock_mono()))
+    if (!rank_table_learn(self->ranks, known, zclock_mono()))
         return;
-    log_notice("rank learned from a frontend rank=%u", rank);
-    engine_link_watch(self->slot, rank);
+    log_notice("rank learned from a frontend rank=%u", known->rank);
+    control_rank_changed(self->control, known->rank); /* the others may lack its response */
 }
 
 static void on_learned_wave(void *context, int64_t wave)
@@ -73,13 +75,26 @@ static void on_route(void *context, uint32_t rank, bool up)
 {
     coordinator_t *self = context;
     rank_table_route(self->ranks, rank, up, zclock_mono());
-    if (!up)
+    if (up)
+        rank_probe_route_up(self->probe, rank);
+    else
         handshake_rank_lost(self->handshake, rank);
+    if (self->engine_publisher)
+        engine_publisher_ranks_changed(self->engine_publisher);
+}
+
+static void on_answer(coordinator_t *self, uint32_t rank, int64_t call_id)
+{
+    if (rank >= self->config->ranks.count)
+        return;
+    rank_table_answered(self->ranks, rank, zclock_mono());
+    if (self->waves)
+        wave_driver_pong(self->waves, rank, call_id);
 }
 
 /* As client 0 the slot gets the stats of steps without outputs, which the reports have, too. It sends no
  * requests, so request outputs and waves are on the wrong path. */
-static int64_t on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
+static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     coordinator_t *self = context;
     wire_outputs_t outputs;
@@ -92,9 +107,9 @@ static int64_t on_slot_outputs(void *context, const wire_bytes_t *frames, size_t
         status = WG_FAIL(&error, UNEXPECTED_DISPATCHER_OUTPUT, outputs.engine_index, "a wave");
     if (status != WG_OK)
         faults_report_rank(self->faults, FAULTS_OUTPUT, outputs.engine_index, &error);
-    else if (outputs.has_utility && self->waves)
-        wave_driver_pong(self->waves, outputs.engine_index, outputs.utility.call_id);
-    return -1; /* no request of ours waits for outputs */
+    else if (outputs.has_utility &&
+             outputs.utility.call_id >= 0) /* negative: notices that nobody asked for */
+        on_answer(self, outputs.engine_index, outputs.utility.call_id);
 }
 
 static const engine_link_events_t slot_events = {
@@ -163,7 +178,10 @@ static wg_status_t open_slot(coordinator_t *self, wg_error_t *error)
         .events = &slot_events,
         .context = self,
     };
-    return engine_link_new(&self->slot, self->loop, &options, error);
+    wg_status_t status = engine_link_new(&self->slot, self->loop, &options, error);
+    for (uint32_t rank = 0; status == WG_OK && rank < config->ranks.count; rank++)
+        engine_link_watch(self->slot, rank); /* engines that run already will not register again */
+    return status;
 }
 
 static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
@@ -179,7 +197,8 @@ static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
     const wave_driver_options_t options = {.config = config,
                                            .engines = self->engine_publisher,
                                            .frontends = self->publisher,
-                                           .slot = self->slot};
+                                           .slot = self->slot,
+                                           .ranks = self->ranks};
     if (status == WG_OK && config->ranks.lockstep)
         status = wave_driver_new(&self->waves, self->loop, &options, error);
     if (status == WG_OK)
@@ -204,6 +223,8 @@ static wg_status_t open_http(coordinator_t *self, wg_error_t *error)
 static wg_status_t open_all(coordinator_t *self, wg_error_t *error)
 {
     wg_status_t status = open_slot(self, error);
+    if (status == WG_OK)
+        status = rank_probe_new(&self->probe, self->loop, self->ranks, self->slot, error);
     if (status == WG_OK)
         status = open_wave_sockets(self, error);
     if (status == WG_OK)
@@ -261,6 +282,7 @@ void coordinator_destroy(coordinator_t **coordinator)
     http_server_destroy(&self->http);
     handshake_destroy(&self->handshake);
     wave_driver_destroy(&self->waves);
+    rank_probe_destroy(&self->probe);
     engine_link_destroy(&self->slot);
     engine_reports_destroy(&self->engine_reports);
     engine_publisher_destroy(&self->engine_publisher);

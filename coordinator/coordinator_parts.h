@@ -13,6 +13,7 @@
 #include "coordinator/handshake.h"
 #include "coordinator/load_board.h"
 #include "coordinator/publisher.h"
+#include "coordinator/rank_probe.h"
 #include "coordinator/rank_table.h"
 #include "coordinator/wave_driver.h"
 
@@ -24,6 +25,7 @@ struct coordinator {
     rank_table_t *ranks;
     load_board_t *loads;
     engine_link_t *slot;
+    rank_probe_t *probe;
     handshake_t *handshake;
     engine_publisher_t *engine_publisher; /* these three are NULL where they are not configured */
     engine_reports_t *engine_reports;

@@ -13,19 +13,17 @@ struct engine_publisher {
     void *context;
     receiver_t *receiver;
     uint64_t subscriptions;
-    bool waiting;    /* somebody has subscribed since the last READY */
-    bool start_held; /* a START_DP_WAVE waits for ranks in HELLO, at this wave: */
-    int64_t start_wave;
+    bool waiting; /* somebody has subscribed since the last READY */
 };
 
-/* Subscriptions carry no identity, so who is there is known from the registrations, which an engine sends
- * before it subscribes. Counting the subscriptions on top keeps READY from being sent between the two. */
+/* Subscriptions carry no identity, so who is there is known from the client slot, to which an engine connects before it
+ * subscribes. Counting the subscriptions on top keeps READY from being sent between the two. */
 static bool gate_is_open(const engine_publisher_t *self)
 {
     if (!self->config->ranks.lockstep)
         return true;
     return self->subscriptions >= self->config->ranks.count &&
-           rank_table_registered(self->ranks) == self->config->ranks.count;
+           rank_table_connected(self->ranks) == self->config->ranks.count;
 }
 
 static void release(engine_publisher_t *self)
@@ -41,30 +39,22 @@ static void release(engine_publisher_t *self)
         self->on_group_started(self->context);
 }
 
-static void send_start(engine_publisher_t *self)
+void engine_publisher_start(engine_publisher_t *publisher, int64_t wave)
 {
     static const uint8_t type = WIRE_REQUEST_START_DP_WAVE;
     msgpack_sbuffer payload;
     msgpack_sbuffer_init(&payload);
-    if (wire_start_encode(&payload, self->start_wave, NULL) == WG_OK) {
+    if (wire_start_encode(&payload, wave, NULL) == WG_OK) {
         const wire_bytes_t frames[] = {{&type, 1}, {(const uint8_t *)payload.data, payload.size}};
-        self->start_held = message_send(receiver_socket(self->receiver), frames, 2) != 0;
+        (void)!message_send(receiver_socket(publisher->receiver), frames,
+                            2); /* repeated while the group runs */
     }
     msgpack_sbuffer_destroy(&payload);
-}
-
-void engine_publisher_start(engine_publisher_t *publisher, int64_t wave)
-{
-    publisher->start_wave = wave;
-    publisher->start_held = true;
-    engine_publisher_ranks_changed(publisher);
 }
 
 void engine_publisher_ranks_changed(engine_publisher_t *publisher)
 {
     release(publisher);
-    if (publisher->start_held && rank_table_count_in(publisher->ranks, WG_RANK_HELLO) == 0)
-        send_start(publisher);
 }
 
 uint64_t engine_publisher_subscriptions(const engine_publisher_t *publisher)

@@ -26,11 +26,10 @@ WG_MUST_CHECK wg_status_t engine_publisher_new(engine_publisher_t **out, zloop_t
                                                wg_error_t *error);
 void engine_publisher_destroy(engine_publisher_t **publisher); /* accepts NULL, clears */
 
-/* A rank has registered, or its state has changed: the gate may open now, or what it held back go out. */
+/* A rank has registered, its route came or went, or its state has changed: the gate may open now. */
 void engine_publisher_ranks_changed(engine_publisher_t *publisher);
 
-/* Broadcasts START_DP_WAVE [wave, nil]. An engine at the gate would take it for its READY and fail, so it is held back while any
- * rank is in HELLO. */
+/* Broadcasts START_DP_WAVE [wave, nil]. Only while no engine can be at the gate, which would take it for its READY and fail. */
 void engine_publisher_start(engine_publisher_t *publisher, int64_t wave);
 
 /* Subscriptions seen so far; XPUB does not tell whose they are. */

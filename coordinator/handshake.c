@@ -38,7 +38,7 @@ static void send_init(handshake_t *self, uint32_t rank)
 static wg_status_t handle_hello(handshake_t *self, uint32_t rank, wg_error_t *error)
 {
     rank_table_t *ranks = self->options.ranks;
-    if (rank_table_get(ranks, rank)->state == WG_RANK_READY)
+    if (rank_table_get(ranks, rank)->route_up)
         engine_link_sweep(self->options.slot); /* a restarted engine may dial before its loss was seen */
     wg_status_t status = rank_table_hello(ranks, rank, zclock_mono(), error);
     if (status == WG_OK)

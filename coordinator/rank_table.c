@@ -11,6 +11,8 @@ typedef struct {
     bool served;        /* some engine of this rank has been READY, and none has dialled since */
     bool waiting_hello; /* a second engine dialled while the first was READY */
     bool early_ready;   /* READY came while the rank was ABSENT: its registration may be on its way */
+    bool dialled;       /* its HELLO has come to us, so its READY will */
+    bool said_ready;
     char hash[HASH_MAX + 1];
 } entry_t;
 
@@ -68,13 +70,17 @@ uint32_t rank_table_count_in(const rank_table_t *table, wg_rank_state_t state)
     return count;
 }
 
-uint32_t rank_table_registered(const rank_table_t *table)
+/* An engine that has dialled is not, before it has registered: its predecessor may be. */
+static bool is_connected(const rank_table_rank_t *rank)
+{
+    return rank->route_up && (rank->registered || rank->state != WG_RANK_HELLO);
+}
+
+uint32_t rank_table_connected(const rank_table_t *table)
 {
     uint32_t count = 0;
-    for (uint32_t rank = 0; rank < table->count; rank++) {
-        const rank_table_rank_t *public = &table->entries[rank].public;
-        count += public->registered && public->state != WG_RANK_LOST;
-    }
+    for (uint32_t rank = 0; rank < table->count; rank++)
+        count += is_connected(&table->entries[rank].public);
     return count;
 }
 
@@ -117,7 +123,7 @@ static void set_state(rank_table_t *self, uint32_t rank, wg_rank_state_t state, 
 wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms, wg_error_t *error)
 {
     entry_t *entry = &table->entries[rank];
-    if (entry->public.state == WG_RANK_READY && entry->public.route_up) {
+    if (entry->public.state != WG_RANK_HELLO && entry->public.route_up) {
         entry->waiting_hello = true;
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank,
                        "a second HELLO while the first engine lives; the first stays");
@@ -126,6 +132,8 @@ wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
     entry->served = false;
     entry->waiting_hello = false;
     entry->early_ready = false;
+    entry->dialled = true;
+    entry->said_ready = false;
     entry->hash[0] = '\0';
     set_state(table, rank, WG_RANK_HELLO, now_ms);
     return WG_OK;
@@ -177,19 +185,23 @@ static wg_status_t check_hash(rank_table_t *self, uint32_t rank, wire_text_t has
 wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash, int64_t now_ms,
                              wg_error_t *error)
 {
-    wg_rank_state_t state = table->entries[rank].public.state;
-    if (state != WG_RANK_HELLO && state != WG_RANK_ABSENT)
+    entry_t *entry = &table->entries[rank];
+    const rank_table_rank_t *public = &entry->public;
+    bool connected = is_connected(public); /* in an earlier life of ours it has dialled, then */
+    if (entry->said_ready || (public->state == WG_RANK_LOST && !connected))
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     if (table->lockstep) {
         wg_status_t status = check_hash(table, rank, hash, error);
         if (status != WG_OK)
             return status;
     }
-    if (state == WG_RANK_ABSENT) {
-        table->entries[rank].early_ready = true;
+    if (public->state == WG_RANK_ABSENT && !connected) {
+        entry->early_ready = true;
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     }
-    set_state(table, rank, WG_RANK_READY, now_ms);
+    entry->said_ready = true;
+    if (public->state != WG_RANK_READY)
+        set_state(table, rank, WG_RANK_READY, now_ms);
     return WG_OK;
 }
 
@@ -225,16 +237,27 @@ wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t
     return WG_OK;
 }
 
-bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response, int64_t now_ms)
+bool rank_table_learn(rank_table_t *table, const wire_control_entry_t *known, int64_t now_ms)
 {
-    entry_t *entry = &table->entries[rank];
-    if (entry->public.state != WG_RANK_ABSENT || entry->served ||
-        keep_response(table, rank, response, NULL) != WG_OK)
+    entry_t *entry = &table->entries[known->rank];
+    bool served = known->number == WG_RANK_READY && entry->public.state == WG_RANK_ABSENT && !entry->served;
+    bool response = known->has_response && !entry->public.registered;
+    if (entry->public.state == WG_RANK_HELLO) /* what is known of the rank is its predecessor's */
         return false;
-    entry->served = true;
-    if (entry->public.route_up)
+    if (response && keep_response(table, known->rank, known->response, NULL) != WG_OK)
+        return false;
+    entry->served = entry->served || served;
+    if (served && entry->public.route_up)
+        set_state(table, known->rank, WG_RANK_READY, now_ms);
+    return served || response;
+}
+
+void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms)
+{
+    const entry_t *entry = &table->entries[rank];
+    bool will_say_so = entry->public.state == WG_RANK_HELLO && entry->dialled;
+    if (entry->public.state != WG_RANK_READY && is_connected(&entry->public) && !will_say_so)
         set_state(table, rank, WG_RANK_READY, now_ms);
-    return true;
 }
 
 void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms)

@@ -3,7 +3,7 @@
  *   ABSENT --hello--> HELLO --ready--> READY --route lost--> LOST --hello--> HELLO
  *                       |                 ^                    |
  *                       +--route lost--> LOST                  +--route back, no hello since: READY again
- *   ABSENT --learned from a frontend, and the route is up--> READY (after a restart of the coordinator)
+ *   ABSENT --the route is up, and a frontend says so or it answers a call--> READY (after a restart of ours)
  *
  * Pure: no sockets, no clock. Owned by the coordinator's loop. Tests: tests/unit/rank_table_test.c */
 #ifndef WG_COORDINATOR_RANK_TABLE_H
@@ -36,7 +36,8 @@ void rank_table_destroy(rank_table_t **table); /* accepts NULL, clears *table */
 
 uint32_t rank_table_count(const rank_table_t *table);
 uint32_t rank_table_count_in(const rank_table_t *table, wg_rank_state_t state);
-uint32_t rank_table_registered(const rank_table_t *table); /* ranks that are registered and not lost */
+/* Ranks whose engine is connected: it has registered, with us or with an earlier life of this coordinator. */
+uint32_t rank_table_connected(const rank_table_t *table);
 const rank_table_rank_t *rank_table_get(const rank_table_t *table, uint32_t rank); /* NULL outside */
 
 /* The rank of an identity. WG_E_UNSUPPORTED_COORDINATOR_ENGINE_ID unless it has two bytes,
@@ -44,17 +45,16 @@ const rank_table_rank_t *rank_table_get(const rank_table_t *table, uint32_t rank
 WG_MUST_CHECK wg_status_t rank_table_identify(const rank_table_t *table, wire_bytes_t identity,
                                               uint32_t *rank, wg_error_t *error);
 
-/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank is READY and its route up: the first
- * engine stays, and the second is remembered, should the first turn out to be gone
- * (rank_table_waiting_hello). A HELLO in state HELLO is taken as a restart: libzmq lets nobody else use the
- * identity of a live connection. */
+/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank's route is up: the first engine
+ * stays, and the second is remembered, should the first turn out to be gone (rank_table_waiting_hello). A HELLO
+ * in state HELLO is taken as a restart: libzmq lets nobody else use the identity of a live connection. */
 WG_MUST_CHECK wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
                                            wg_error_t *error);
 /* Says whether a HELLO was refused while the rank was READY, and forgets it. */
 WG_MUST_CHECK bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank);
 
-/* The engine's own READY. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE unless the rank is in HELLO, or where its hash
- * differs from that of the lockstep group's other ranks: then it stays in HELLO. */
+/* The engine's own READY. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE unless the rank is in HELLO, or connected since an earlier life of
+ * ours; or where its hash differs from that of the lockstep group's other ranks: then it stays as it is. */
 WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash,
                                            int64_t now_ms, wg_error_t *error);
 
@@ -64,9 +64,13 @@ WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, w
 WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response,
                                               int64_t now_ms, wg_error_t *error);
 
-/* A frontend has the rank READY, with this response. Only news for a rank that is ABSENT: true, if so. */
-WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, uint32_t rank, wire_bytes_t response,
-                                    int64_t now_ms);
+/* A frontend knows this of the rank. News are: READY for a rank that is ABSENT, and a response where there is none. True where
+ * anything was. */
+WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, const wire_control_entry_t *known, int64_t now_ms);
+
+/* The engine has answered a utility call, which none does before it is through the startup gate. Where its route is up it is
+ * READY now, unless we have its HELLO and its own READY is to come. */
+void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms);
 
 /* The client slot's route came up or was lost. */
 void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms);

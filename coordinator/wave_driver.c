@@ -13,10 +13,33 @@ struct wave_driver {
     wave_driver_options_t options;
     wave_file_t *file;
     wave_watchdog_t *watchdog;
-    msgpack_sbuffer ping;
+    msgpack_sbuffer payload;
     int timer;
     wave_driver_state_t state;
 };
+
+/* To each rank on its request socket, where engines take it, too (protocol.md 5), but do not read before they are through the
+ * startup gate. One that has dialled and is not READY has no part in what runs. */
+static void start_one_by_one(wave_driver_t *self)
+{
+    msgpack_sbuffer_clear(&self->payload);
+    if (wire_start_encode(&self->payload, self->state.wave.current_wave, NULL) != WG_OK)
+        return;
+    for (uint32_t rank = 0; rank < self->options.config->ranks.count; rank++) {
+        if (rank_table_get(self->options.ranks, rank)->state != WG_RANK_HELLO)
+            (void)!engine_link_send(self->options.slot, rank, WIRE_REQUEST_START_DP_WAVE, self->payload.data,
+                                    self->payload.size, NULL); /* repeated while the group runs */
+    }
+}
+
+static void start(wave_driver_t *self)
+{
+    self->state.starts++;
+    if (rank_table_count_in(self->options.ranks, WG_RANK_READY) == self->options.config->ranks.count)
+        engine_publisher_start(self->options.engines, self->state.wave.current_wave);
+    else
+        start_one_by_one(self);
+}
 
 /* In the order of the bits: what is said is already written. */
 static void act(wave_driver_t *self, wave_actions_t actions)
@@ -28,12 +51,16 @@ static void act(wave_driver_t *self, wave_actions_t actions)
         if (wave_file_save(self->file, saved, &error) != WG_OK)
             log_error("wave is not saved why=%s", error.message); /* worse only if we die now */
     }
-    if (actions & WAVE_START) {
-        engine_publisher_start(self->options.engines, wave->current_wave);
-        self->state.starts++;
-    }
+    if (actions & WAVE_START)
+        start(self);
     if (actions & WAVE_PUBLISH)
         publisher_wave(self->options.frontends, wave->current_wave, wave->running);
+}
+
+/* Whoever became READY just now was left out of the last START_DP_WAVE. */
+void wave_driver_rank_changed(wave_driver_t *driver)
+{
+    act(driver, wave_on_repeat(&driver->state.wave));
 }
 
 void wave_driver_group_started(wave_driver_t *driver)
@@ -76,13 +103,13 @@ wave_driver_state_t wave_driver_state(const wave_driver_t *driver)
 
 static void ping_every_rank(wave_driver_t *self)
 {
-    msgpack_sbuffer_clear(&self->ping);
-    if (wire_utility_encode(&self->ping, RANK_MAP_SLOT_INDEX, wave_watchdog_call_id(self->watchdog),
+    msgpack_sbuffer_clear(&self->payload);
+    if (wire_utility_encode(&self->payload, RANK_MAP_SLOT_INDEX, wave_watchdog_call_id(self->watchdog),
                             PING_METHOD, NULL) != WG_OK)
         return;
     for (uint32_t rank = 0; rank < self->options.config->ranks.count; rank++)
-        (void)!engine_link_send(self->options.slot, rank, WIRE_REQUEST_UTILITY, self->ping.data,
-                                self->ping.size, NULL); /* a rank that cannot be reached does not answer */
+        (void)!engine_link_send(self->options.slot, rank, WIRE_REQUEST_UTILITY, self->payload.data,
+                                self->payload.size, NULL); /* a rank that cannot be reached does not answer */
 }
 
 static int on_timer(zloop_t *loop, int timer, void *context)
@@ -140,7 +167,7 @@ wg_status_t wave_driver_new(wave_driver_t **out, zloop_t *loop, const wave_drive
     self->loop = loop;
     self->options = *options;
     self->timer = -1;
-    msgpack_sbuffer_init(&self->ping);
+    msgpack_sbuffer_init(&self->payload);
     self->watchdog = wave_watchdog_new(config->ranks.count, config->timeouts.wave_watchdog_ms, zclock_mono());
     if (self->watchdog)
         status = wave_file_open(&self->file, config, &finding, &saved, error);
@@ -163,7 +190,7 @@ void wave_driver_destroy(wave_driver_t **driver)
         zloop_timer_end(self->loop, self->timer);
     wave_watchdog_destroy(&self->watchdog);
     wave_file_close(&self->file);
-    msgpack_sbuffer_destroy(&self->ping);
+    msgpack_sbuffer_destroy(&self->payload);
     free(self);
     *driver = NULL;
 }

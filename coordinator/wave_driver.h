@@ -8,6 +8,7 @@
 #include "common/wire_outputs.h"
 #include "coordinator/engine_publisher.h"
 #include "coordinator/publisher.h"
+#include "coordinator/rank_table.h"
 #include "coordinator/wave.h"
 
 typedef struct wave_driver wave_driver_t;
@@ -17,7 +18,8 @@ typedef struct {
     const wg_config_t *config;
     engine_publisher_t *engines;
     publisher_t *frontends;
-    engine_link_t *slot; /* pings go out here */
+    engine_link_t *slot; /* pings go out here, and wakes while not every rank is READY */
+    const rank_table_t *ranks;
 } wave_driver_options_t;
 
 /* Opens the state file and takes up where it left off. WG_E_SYSTEM where the file cannot be opened. */
@@ -25,6 +27,8 @@ WG_MUST_CHECK wg_status_t wave_driver_new(wave_driver_t **out, zloop_t *loop,
                                           const wave_driver_options_t *options, wg_error_t *error);
 void wave_driver_destroy(wave_driver_t **driver); /* accepts NULL, clears */
 
+/* A rank's state has changed. */
+void wave_driver_rank_changed(wave_driver_t *driver);
 void wave_driver_group_started(wave_driver_t *driver);
 void wave_driver_notice(wave_driver_t *driver, int64_t known_wave);
 void wave_driver_join(wave_driver_t *driver, int64_t known_wave);

@@ -74,8 +74,9 @@ static void on_route(void *context, uint32_t rank, bool up)
 static const engine_link_events_t link_events = {
     .on_registration = on_registration,
     .on_outputs = client_on_outputs,
+    .sender_of = client_sender_of,
+    .on_cut = client_on_cut,
     .on_route = on_route,
-    .on_outputs_cut = client_on_outputs_cut,
 };
 
 static void on_group_rank(client_t *self, uint32_t rank, wg_rank_state_t state)
@@ -142,12 +143,13 @@ static uint32_t fill(void *context, bool join, wire_control_entry_t *entries)
     uint32_t count = 0;
     for (uint32_t place = 0; place < self->frontend->rank_count; place++) {
         const dispatcher_t *dispatcher = self->ranks[place].dispatcher;
-        if (join && dispatcher_state(dispatcher) != WG_RANK_READY)
-            continue;
+        wire_bytes_t response = dispatcher_response(dispatcher);
         entries[count++] = (wire_control_entry_t){
             .rank = dispatcher_rank(dispatcher),
-            .number = (int64_t)dispatcher_in_flight(dispatcher),
-            .response = dispatcher_response(dispatcher),
+            .number =
+                join ? (int64_t)dispatcher_state(dispatcher) : (int64_t)dispatcher_in_flight(dispatcher),
+            .has_response = join && response.data != NULL,
+            .response = response,
         };
     }
     return count;

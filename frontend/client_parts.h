@@ -90,8 +90,10 @@ void client_retire_request(client_t *client, client_request_t *request);
 
 /* --- client_requests.c, for client.c --- */
 
-int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t count); /* engine_link's */
-void client_on_outputs_cut(void *context, uint32_t rank);                           /* the same */
+/* These three are engine_link's events. */
+void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count);
+int64_t client_sender_of(void *context, const wire_bytes_t *frames, size_t count);
+void client_on_cut(void *context, uint32_t rank);
 /* Ends everything in flight at that place. */
 void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, const wg_error_t *error);
 /* Forgets everything in flight, without a word to anyone. */

@@ -120,7 +120,7 @@ void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, con
         fail(client, entry, cause, error, tell_engine);
 }
 
-void client_on_outputs_cut(void *context, uint32_t rank)
+void client_on_cut(void *context, uint32_t rank)
 {
     client_t *self = context;
     dispatcher_t *dispatcher = self->ranks[client_place(self, rank)].dispatcher;
@@ -362,7 +362,18 @@ static wg_status_t check_envelope(const client_t *self, const wire_outputs_t *ou
     return fault ? WG_FAIL(error, UNEXPECTED_DISPATCHER_OUTPUT, outputs->engine_index, fault) : WG_OK;
 }
 
-int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
+int64_t client_sender_of(void *context, const wire_bytes_t *frames, size_t count)
+{
+    wire_outputs_t outputs;
+    int64_t place;
+    (void)count;
+    wg_status_t status = wire_outputs_decode(&outputs, frames[0].data, frames[0].size, NULL);
+    if (status == WG_OK)
+        status = check_envelope(context, &outputs, &place, NULL);
+    return status == WG_OK ? (int64_t)outputs.engine_index : -1;
+}
+
+void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     client_t *self = context;
     wire_outputs_t outputs;
@@ -376,11 +387,10 @@ int64_t client_on_outputs(void *context, const wire_bytes_t *frames, size_t coun
         status = check_envelope(self, &outputs, &place, &error);
     if (status != WG_OK) {
         faults_report_rank(self->faults, FAULTS_OUTPUT, outputs.engine_index, &error);
-        return -1;
+        return;
     }
     wire_outputs_begin(&cursor, &outputs);
     while (wire_outputs_next(&cursor, &output, &status, &error))
         handle_output(self, (uint32_t)place, &message, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
-    return outputs.engine_index;
 }

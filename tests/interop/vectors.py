@@ -317,8 +317,8 @@ def controls() -> Vectors:
     """The control link is not vLLM's, so no header has these: the C side has its own tests of it."""
     response = wire.encode(wire.registration(3, 4096))
     values: dict[str, Any] = {
-        "control_join": ["JOIN", 1, -(2**62), 4, [[0, response], [3, b""], [65535, response]]],
-        "control_join_nothing": ["JOIN", 1, 7, 0, []],
+        "control_join": ["JOIN", 2, -(2**62), 4, [[0, 2, response], [3, 1, b""], [65535, 0, None]]],
+        "control_join_nothing": ["JOIN", 2, 7, 0, []],
         "control_beat": ["BEAT", [[0, 12], [3, 0], [65535, 2**40]]],
         "control_ranks": ["RANKS", 5, [[0, 0, None], [1, 1, None], [2, 2, response], [3, 3, b""]]],
         "control_beat_beyond": ["BEAT", [[65536, 1]]],  # refused

@@ -80,20 +80,26 @@ static inline void on_registration(void *context, uint32_t rank, wire_bytes_t pa
     see(f, "registered %u %.*s; ", rank, (int)payload.size, (const char *)payload.data);
 }
 
-/* A payload "rank N ..." is of that rank; nobody else says. */
-static inline int64_t on_outputs(void *context, const wire_bytes_t *frames, size_t count)
+static inline void on_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
-    static const char of_rank[] = "rank ";
     see(context, "output %.*s", (int)frames[0].size, (const char *)frames[0].data);
     for (size_t i = 1; i < count; i++)
         see(context, " + %.*s", (int)frames[i].size, (const char *)frames[i].data);
     see(context, "; ");
+}
+
+/* A payload "rank N ..." is of that rank; nobody else says. */
+static inline int64_t sender_of(void *context, const wire_bytes_t *frames, size_t count)
+{
+    static const char of_rank[] = "rank ";
+    (void)context;
+    (void)count;
     if (frames[0].size < sizeof of_rank || memcmp(frames[0].data, of_rank, sizeof of_rank - 1) != 0)
         return -1;
     return frames[0].data[sizeof of_rank - 1] - '0';
 }
 
-static inline void on_outputs_cut(void *context, uint32_t rank)
+static inline void on_cut(void *context, uint32_t rank)
 {
     see(context, "cut %u; ", rank);
 }
@@ -111,7 +117,8 @@ static inline wg_status_t open_link(fixture_t *f, int send_hwm, wg_error_t *erro
     static const engine_link_events_t events = {
         .on_registration = on_registration,
         .on_outputs = on_outputs,
-        .on_outputs_cut = on_outputs_cut,
+        .sender_of = sender_of,
+        .on_cut = on_cut,
         .on_route = on_route,
     };
     const engine_link_options_t options = {

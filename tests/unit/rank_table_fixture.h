@@ -88,6 +88,15 @@ static inline void bring_up(fixture_t *f, uint32_t rank)
     ready(f, rank, UP_MS);
 }
 
+/* From a frontend that has the rank in that state; a NULL response is an unknown one. */
+static inline bool learn(fixture_t *f, uint32_t rank, wg_rank_state_t state, wire_bytes_t response,
+                         int64_t now_ms)
+{
+    const wire_control_entry_t known = {
+        .rank = rank, .number = state, .has_response = response.data != NULL, .response = response};
+    return rank_table_learn(f->table, &known, now_ms);
+}
+
 static inline void assert_state(const fixture_t *f, uint32_t rank, wg_rank_state_t state, int64_t since_ms)
 {
     const rank_table_rank_t *row = rank_table_get(f->table, rank);

@@ -91,7 +91,7 @@ static void test_a_learned_rank_has_no_hash_to_agree_with(void **state)
 {
     fixture_t *f = *state;
     rank_table_route(f->table, 0, true, 50);
-    assert_true(rank_table_learn(f->table, 0, registration, 60));
+    assert_true(learn(f, 0, WG_RANK_READY, registration, 60));
     hello(f, 1, 100);
     assert_int_equal(ready_with(f, 1, "any", NULL), WG_OK);
 }
@@ -128,7 +128,7 @@ static void step(fixture_t *f, uint32_t bits, int64_t now_ms)
                                    NULL);
         break;
     case 3:
-        (void)!rank_table_learn(f->table, rank, registration, now_ms);
+        (void)!learn(f, rank, choice % 4, registration, now_ms);
         break;
     case 4:
     case 5:

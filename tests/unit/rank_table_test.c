@@ -7,7 +7,7 @@ static void test_every_rank_starts_absent(void **state)
     fixture_t *f = *state;
     assert_int_equal(rank_table_count(f->table), RANKS);
     assert_int_equal(rank_table_count_in(f->table, WG_RANK_ABSENT), RANKS);
-    assert_int_equal(rank_table_registered(f->table), 0);
+    assert_int_equal(rank_table_connected(f->table), 0);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         const rank_table_rank_t *row = rank_table_get(f->table, rank);
         assert_int_equal(row->state, WG_RANK_ABSENT);
@@ -180,7 +180,6 @@ static void test_a_registration_is_kept_as_it_came(void **state)
     assert_memory_equal(row->response.data, response, sizeof response);
     response[0] = 0; /* it is a copy */
     assert_int_equal(row->response.data[0], 0x81);
-    assert_int_equal(rank_table_registered(f->table), 1);
     assert_int_equal(f->changes, 1);
 }
 
@@ -226,14 +225,27 @@ static void test_a_malformed_registration_changes_nothing(void **state)
     assert_int_equal(rank_table_get(f->table, 1)->response.size, registration.size);
 }
 
-static void test_lost_ranks_do_not_count_as_registered(void **state)
+static void test_ranks_are_connected_while_their_routes_are_up(void **state)
 {
     fixture_t *f = *state;
     bring_up(f, 0);
     bring_up(f, 1);
-    assert_int_equal(rank_table_registered(f->table), 2);
+    assert_int_equal(rank_table_connected(f->table), 2);
     rank_table_route(f->table, 0, false, 900);
-    assert_int_equal(rank_table_registered(f->table), 1);
+    assert_int_equal(rank_table_connected(f->table), 1);
+    rank_table_route(f->table, 2, true, 910); /* it has registered with an earlier life of ours */
+    assert_int_equal(rank_table_connected(f->table), 2);
+}
+
+/* The route may still be that of the engine before. */
+static void test_an_engine_that_dials_is_connected_once_it_has_registered(void **state)
+{
+    fixture_t *f = *state;
+    hello(f, 1, 100);
+    rank_table_route(f->table, 1, true, 150);
+    assert_int_equal(rank_table_connected(f->table), 0);
+    assert_int_equal(rank_table_register(f->table, 1, registration, 200, NULL), WG_OK);
+    assert_int_equal(rank_table_connected(f->table), 1);
 }
 
 /* --- routes --- */
@@ -335,46 +347,115 @@ static void test_an_engine_that_left_before_its_init_is_lost(void **state)
 static void test_a_learned_rank_is_ready_once_its_route_is_up(void **state)
 {
     fixture_t *f = *state;
-    assert_true(rank_table_learn(f->table, 1, registration, 100));
+    assert_true(learn(f, 1, WG_RANK_READY, registration, 100));
     assert_state(f, 1, WG_RANK_ABSENT, 0);
     assert_int_equal(rank_table_get(f->table, 1)->registration.max_model_len, 4096);
     rank_table_route(f->table, 1, true, 200);
     assert_state(f, 1, WG_RANK_READY, 200);
     assert_last_change(f, 1, WG_RANK_ABSENT);
-    assert_int_equal(rank_table_registered(f->table), 1);
+    assert_int_equal(rank_table_connected(f->table), 1);
 }
 
 static void test_a_learned_rank_whose_route_is_up_is_ready_at_once(void **state)
 {
     fixture_t *f = *state;
     rank_table_route(f->table, 1, true, 50);
-    assert_true(rank_table_learn(f->table, 1, (wire_bytes_t){NULL, 0}, 100));
+    assert_true(learn(f, 1, WG_RANK_READY, (wire_bytes_t){NULL, 0}, 100));
     assert_state(f, 1, WG_RANK_READY, 100);
-    assert_false(rank_table_learn(f->table, 1, registration, 200));
+    assert_false(rank_table_get(f->table, 1)->registered);
+    assert_true(learn(f, 1, WG_RANK_LOST, registration, 200)); /* another frontend knows what it once said */
+    assert_true(rank_table_get(f->table, 1)->registered);
+    assert_false(learn(f, 1, WG_RANK_READY, registration, 300));
     assert_state(f, 1, WG_RANK_READY, 100);
+}
+
+static void test_a_rank_that_is_not_ready_elsewhere_is_not_here(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_route(f->table, 1, true, 50);
+    for (wg_rank_state_t known = WG_RANK_ABSENT; known <= WG_RANK_LOST; known++) {
+        if (known != WG_RANK_READY)
+            (void)!learn(f, 1, known, registration, 100);
+    }
+    assert_state(f, 1, WG_RANK_ABSENT, 0);
+    assert_true(rank_table_get(f->table, 1)->registered);
+}
+
+static void test_a_connected_rank_that_answers_is_ready(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_answered(f->table, 1, 50); /* before it is lost: a late word of the dead */
+    assert_state(f, 1, WG_RANK_ABSENT, 0);
+    rank_table_route(f->table, 1, true, 60);
+    rank_table_answered(f->table, 1, 70);
+    assert_state(f, 1, WG_RANK_READY, 70);
+    rank_table_answered(f->table, 1, 80);
+    assert_state(f, 1, WG_RANK_READY, 70);
+}
+
+static void test_a_rank_that_has_dialled_is_ready_when_it_says_so(void **state)
+{
+    fixture_t *f = *state;
+    hello(f, 1, 100);
+    rank_table_route(f->table, 1, true, 110);
+    rank_table_answered(f->table, 1, 120); /* a late word of the engine before */
+    assert_int_equal(rank_table_register(f->table, 1, registration, 200, NULL), WG_OK);
+    rank_table_answered(f->table, 1, 210); /* overtakes the READY, which comes over another socket */
+    assert_state(f, 1, WG_RANK_HELLO, 100);
+    ready(f, 1, 220);
+    assert_state(f, 1, WG_RANK_READY, 220);
+}
+
+static void test_an_answer_may_overtake_the_ready_of_a_rank_that_dialled_before_a_restart(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_route(f->table, 1, true, 110);
+    assert_int_equal(rank_table_register(f->table, 1, registration, 200, NULL), WG_OK);
+    rank_table_answered(f->table, 1, 210);
+    assert_state(f, 1, WG_RANK_READY, 210);
+    ready(f, 1, 220);
+    assert_state(f, 1, WG_RANK_READY, 210);
+    assert_int_equal(rank_table_ready(f->table, 1, no_hash, 230, NULL), WG_E_UNEXPECTED_HANDSHAKE_MESSAGE);
+}
+
+/* Its gate opened after we were restarted: it says READY, but has said HELLO to our earlier life. */
+static void test_a_connected_rank_may_say_ready_without_a_hello(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_route(f->table, 1, true, 100);
+    ready(f, 1, 200);
+    assert_state(f, 1, WG_RANK_READY, 200);
+}
+
+static void test_nobody_takes_the_place_of_a_connected_rank_that_is_not_known_yet(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_route(f->table, 1, true, 100);
+    assert_int_equal(rank_table_hello(f->table, 1, 200, NULL), WG_E_UNEXPECTED_HANDSHAKE_MESSAGE);
+    assert_true(rank_table_waiting_hello(f->table, 1));
 }
 
 static void test_only_an_absent_rank_can_be_learned_and_only_once(void **state)
 {
     fixture_t *f = *state;
-    assert_true(rank_table_learn(f->table, 0, registration, 100));
-    assert_false(rank_table_learn(f->table, 0, registration, 110));
-    assert_false(rank_table_learn(f->table, 1, bytes_of("\xc1", 1), 100));
+    assert_true(learn(f, 0, WG_RANK_READY, registration, 100));
+    assert_false(learn(f, 0, WG_RANK_READY, registration, 110));
+    assert_false(learn(f, 1, WG_RANK_READY, bytes_of("\xc1", 1), 100));
     assert_false(rank_table_get(f->table, 1)->registered);
     hello(f, 1, 200);
-    assert_false(rank_table_learn(f->table, 1, registration, 210));
+    assert_false(learn(f, 1, WG_RANK_READY, registration, 210));
     assert_state(f, 1, WG_RANK_HELLO, 200);
     bring_up(f, 2);
-    assert_false(rank_table_learn(f->table, 2, registration, 900));
+    assert_false(learn(f, 2, WG_RANK_READY, registration, 900));
     rank_table_route(f->table, 2, false, 910);
-    assert_false(rank_table_learn(f->table, 2, registration, 920));
+    assert_false(learn(f, 2, WG_RANK_READY, registration, 920));
     assert_state(f, 2, WG_RANK_LOST, 910);
 }
 
 static void test_a_hello_counts_more_than_what_was_learned(void **state)
 {
     fixture_t *f = *state;
-    assert_true(rank_table_learn(f->table, 1, registration, 100));
+    assert_true(learn(f, 1, WG_RANK_READY, registration, 100));
     hello(f, 1, 200);
     rank_table_route(f->table, 1, true, 300);
     assert_state(f, 1, WG_RANK_HELLO, 200);
@@ -398,7 +479,8 @@ int main(void)
         TEST(test_an_empty_registration_is_one),
         TEST(test_a_ready_that_overtakes_its_registration_counts),
         TEST(test_a_malformed_registration_changes_nothing),
-        TEST(test_lost_ranks_do_not_count_as_registered),
+        TEST(test_ranks_are_connected_while_their_routes_are_up),
+        TEST(test_an_engine_that_dials_is_connected_once_it_has_registered),
         TEST(test_a_rank_that_is_lost_may_come_back_with_its_route),
         TEST(test_a_route_does_not_make_the_next_engine_ready),
         TEST(test_an_engine_that_registered_is_lost_with_its_route),
@@ -409,6 +491,12 @@ int main(void)
         TEST(test_a_learned_rank_is_ready_once_its_route_is_up),
         TEST(test_a_learned_rank_whose_route_is_up_is_ready_at_once),
         TEST(test_only_an_absent_rank_can_be_learned_and_only_once),
+        TEST(test_a_rank_that_is_not_ready_elsewhere_is_not_here),
+        TEST(test_a_connected_rank_that_answers_is_ready),
+        TEST(test_a_rank_that_has_dialled_is_ready_when_it_says_so),
+        TEST(test_an_answer_may_overtake_the_ready_of_a_rank_that_dialled_before_a_restart),
+        TEST(test_a_connected_rank_may_say_ready_without_a_hello),
+        TEST(test_nobody_takes_the_place_of_a_connected_rank_that_is_not_known_yet),
         TEST(test_a_hello_counts_more_than_what_was_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

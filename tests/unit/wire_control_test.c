@@ -54,8 +54,8 @@ static void test_a_join_comes_back(void **state)
 {
     (void)state;
     const wire_control_entry_t entries[] = {
-        {.rank = 0, .response = response("\x81\xa1k\x00", 4)},
-        {.rank = WG_RANK_MAX, .response = response("", 0)},
+        {.rank = 0, .number = WG_RANK_READY, .has_response = true, .response = response("\x81\xa1k\x00", 4)},
+        {.rank = WG_RANK_MAX, .number = WG_RANK_LOST, .has_response = true, .response = response("", 0)},
     };
     msgpack_sbuffer buffer;
     msgpack_sbuffer_init(&buffer);
@@ -70,9 +70,11 @@ static void test_a_join_comes_back(void **state)
     assert_int_equal(out.count, 2);
     wire_control_next(&out, &entry);
     assert_int_equal(entry.rank, 0);
+    assert_int_equal(entry.number, WG_RANK_READY);
     assert_response(&entry, "\x81\xa1k\x00", 4);
     wire_control_next(&out, &entry);
     assert_int_equal(entry.rank, WG_RANK_MAX);
+    assert_int_equal(entry.number, WG_RANK_LOST);
     assert_response(&entry, "", 0);
     frame_free(&frame);
 }
@@ -83,7 +85,7 @@ static void test_a_join_without_ranks_comes_back(void **state)
     msgpack_sbuffer buffer;
     msgpack_sbuffer_init(&buffer);
     assert_int_equal(wire_control_encode_join(&buffer, 77, 9, NULL, 0, NULL), WG_OK);
-    frame_t frame = frame_like(&buffer, "['JOIN',1,77,9,[]]");
+    frame_t frame = frame_like(&buffer, "['JOIN',2,77,9,[]]");
     wire_control_t out = control_of(&frame);
     assert_int_equal(out.fingerprint, 77);
     assert_int_equal(out.wave, 9);
@@ -95,7 +97,7 @@ static void test_a_join_without_ranks_comes_back(void **state)
 static void test_a_join_with_an_unknown_response_comes_back(void **state)
 {
     (void)state;
-    const wire_control_entry_t entries[] = {{.rank = 3}};
+    const wire_control_entry_t entries[] = {{.rank = 3, .number = WG_RANK_READY}};
     msgpack_sbuffer buffer;
     msgpack_sbuffer_init(&buffer);
     assert_int_equal(wire_control_encode_join(&buffer, 0, 0, entries, 1, NULL), WG_OK);
@@ -104,7 +106,19 @@ static void test_a_join_with_an_unknown_response_comes_back(void **state)
     wire_control_entry_t entry;
     wire_control_next(&out, &entry);
     assert_int_equal(entry.rank, 3);
-    assert_response(&entry, "", 0);
+    assert_false(entry.has_response);
+    frame_free(&frame);
+}
+
+/* Whatever it says: it is told that it is of another version. */
+static void test_a_join_of_another_version_is_one(void **state)
+{
+    (void)state;
+    frame_t frame = frame_of_json("['JOIN',1,77,9,[[3,null]]]");
+    wire_control_t out = control_of(&frame);
+    assert_int_equal(out.kind, WIRE_CONTROL_JOIN);
+    assert_int_equal(out.version, 1);
+    assert_int_equal(out.count, 0);
     frame_free(&frame);
 }
 
@@ -240,16 +254,17 @@ static void test_malformed_messages_are_refused(void **state)
         {JSON("['LEAVE']"), 7, "an unknown message"},
         {JSON("['JOIN']"), 6, "the frame ends too early"},
         {JSON("['JOIN','1',0,0,[]]"), 6, "not an integer"},
-        {JSON("['JOIN',1,0.5,0,[]]"), 7, "not an integer"},
-        {JSON("['JOIN',1,0,null,[]]"), 8, "not an integer"},
-        {JSON("['JOIN',1,0,-1,[]]"), 9, "a negative wave"},
-        {JSON("['JOIN',1,0,0,null]"), 9, "not an array"},
-        {JSON("['JOIN',1,0,0,[0]]"), 10, "not an array"},
-        {JSON("['JOIN',1,0,0,[[0]]]"), 11, "an entry with the wrong number of fields"},
-        {JSON("['JOIN',1,0,0,[[0,2,null]]]"), 11, "an entry with the wrong number of fields"},
-        {JSON("['JOIN',1,0,0,[[-1,null]]]"), 12, "a rank out of range"},
-        {JSON("['JOIN',1,0,0,[[65536,null]]]"), 16, "a rank out of range"},
-        {JSON("['JOIN',1,0,0,[[0,'text']]]"), 12, "not a byte string"},
+        {JSON("['JOIN',2,0.5,0,[]]"), 7, "not an integer"},
+        {JSON("['JOIN',2,0,null,[]]"), 8, "not an integer"},
+        {JSON("['JOIN',2,0,-1,[]]"), 9, "a negative wave"},
+        {JSON("['JOIN',2,0,0,null]"), 9, "not an array"},
+        {JSON("['JOIN',2,0,0,[0]]"), 10, "not an array"},
+        {JSON("['JOIN',2,0,0,[[0]]]"), 11, "an entry with the wrong number of fields"},
+        {JSON("['JOIN',2,0,0,[[0,2]]]"), 11, "an entry with the wrong number of fields"},
+        {JSON("['JOIN',2,0,0,[[-1,2,null]]]"), 12, "a rank out of range"},
+        {JSON("['JOIN',2,0,0,[[65536,2,null]]]"), 16, "a rank out of range"},
+        {JSON("['JOIN',2,0,0,[[0,4,null]]]"), 13, "an unknown rank state"},
+        {JSON("['JOIN',2,0,0,[[0,2,'text']]]"), 13, "not a byte string"},
         {JSON("['BEAT']"), 6, "the frame ends too early"},
         {JSON("['BEAT',null]"), 6, "not an array"},
         {JSON("['BEAT',[[0,-1]]]"), 10, "a negative number"},
@@ -282,9 +297,9 @@ static void test_a_message_whose_count_is_wrong_is_refused(void **state)
         size_t size;
     } rows[] = {
 #define ROW(literal) {literal, sizeof(literal) - 1}
-        ROW("\x91\xa4JOIN\x01\x00\x00\x90"),
-        ROW("\x94\xa4JOIN\x01\x00\x00\x90"),
-        ROW("\x97\xa4JOIN\x01\x00\x00\x90"),
+        ROW("\x91\xa4JOIN\x02\x00\x00\x90"),
+        ROW("\x94\xa4JOIN\x02\x00\x00\x90"),
+        ROW("\x97\xa4JOIN\x02\x00\x00\x90"),
         ROW("\x93\xa4"
             "BEAT\x90"),
         ROW("\x92\xa5RANKS\x01\x90"),
@@ -302,7 +317,7 @@ static void test_a_message_whose_count_is_wrong_is_refused(void **state)
 }
 
 static const char *const sound[] = {"['BEAT',[[2,0],[5,300]]]", "['RANKS',3,[[0,0,null],[7,2,null]]]",
-                                    "['JOIN',1,77,9,[[3,null]]]", "['HEARD',300]",
+                                    "['JOIN',2,77,9,[[3,2,null]]]", "['HEARD',300]",
                                     "['REFUSED','another configuration']"};
 
 static void test_no_part_of_a_message_is_a_message(void **state)
@@ -331,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_a_join_comes_back),
         cmocka_unit_test(test_a_join_without_ranks_comes_back),
         cmocka_unit_test(test_a_join_with_an_unknown_response_comes_back),
+        cmocka_unit_test(test_a_join_of_another_version_is_one),
         cmocka_unit_test(test_a_beat_comes_back),
         cmocka_unit_test(test_the_states_of_ranks_come_back),
         cmocka_unit_test(test_a_rank_that_nobody_has_seen_is_absent),

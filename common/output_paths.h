@@ -1,0 +1,36 @@
+/* output_paths.h: over which connection the outputs of each place come, to notice that it was replaced by another: what was
+ * on its way over the first is lost then. An engine has one output connection at a time, and PULL names no sender.
+ *
+ * A connection is told by its descriptor and the kernel's cookie of the socket behind it, for a descriptor's number is used
+ * again at once: a process that was stopped finds the end of the one and the messages of the next together.
+ *
+ * Owned by its engine_link. Tests: tests/unit/output_paths_test.c, engine_link_test.c */
+#ifndef WG_COMMON_OUTPUT_PATHS_H
+#define WG_COMMON_OUTPUT_PATHS_H
+
+#include "common/status.h"
+
+#include <stdint.h>
+
+typedef struct output_paths output_paths_t;
+
+WG_MUST_CHECK output_paths_t *output_paths_new(
+    uint32_t count);                               /* NULL without memory. The caller destroys. */
+void output_paths_destroy(output_paths_t **paths); /* accepts NULL, clears */
+
+/* The place whose outputs come over this connection. -1: nobody's yet, or not any more. */
+int64_t output_paths_find(const output_paths_t *paths, int fd);
+
+/* Outputs of that place came over this connection, which output_paths_find does not know. True where they had come over
+ * another before: what was on its way there is lost. */
+WG_MUST_CHECK bool output_paths_move(output_paths_t *paths, uint32_t place, int fd);
+
+/* A connection with that number has ended. */
+void output_paths_closed(output_paths_t *paths, int fd);
+/* Has the connection of the place ended since the last call? It has none then. */
+WG_MUST_CHECK bool output_paths_take_broken(output_paths_t *paths, uint32_t place);
+
+/* Nothing is known of the place any more. */
+void output_paths_forget(output_paths_t *paths, uint32_t place);
+
+#endif
