@@ -8,31 +8,59 @@
 #include "common/receiver.h"
 #include "common/wire_handshake.h"
 
-enum { MESSAGE_MAX = 1 << 16 };
+enum { MESSAGE_MAX = 1 << 16, OFFER_MS = 1000 };
 
 struct handshake {
     handshake_options_t options;
     receiver_t *receiver;
     msgpack_sbuffer init;
+    zloop_t *loop;
+    int offer_timer;
 };
 
-static void send_init(handshake_t *self, uint32_t rank)
+/* False where no engine of that rank is connected. */
+static bool try_init(handshake_t *self, uint32_t rank)
 {
     wg_engine_id_t id;
     wg_error_t error;
     msgpack_sbuffer_clear(&self->init);
-    if (wg_engine_id_from_rank(&id, rank) != WG_OK)
-        return;
-    if (wire_init_encode(&self->init, self->options.config, rank, &error) != WG_OK) {
+    wg_status_t status = wg_engine_id_from_rank(&id, rank);
+    if (status == WG_OK)
+        status = wire_init_encode(&self->init, self->options.config, rank, &error);
+    if (status != WG_OK) {
         log_error("no INIT rank=%u why=%s", rank, error.message);
-        return;
+        return false;
     }
     const wire_bytes_t frames[] = {{id.bytes, sizeof id.bytes},
                                    {(const uint8_t *)self->init.data, self->init.size}};
-    if (message_send(receiver_socket(self->receiver), frames, 2) != 0) {
-        log_warning("engine left before its INIT rank=%u", rank);
-        rank_table_left(self->options.ranks, rank, zclock_mono());
+    return message_send(receiver_socket(self->receiver), frames, 2) == 0;
+}
+
+static void send_init(handshake_t *self, uint32_t rank)
+{
+    if (try_init(self, rank))
+        return;
+    log_warning("engine left before its INIT rank=%u", rank);
+    rank_table_left(self->options.ranks, rank, zclock_mono());
+}
+
+/* An engine says HELLO once, and waits. If that went to an earlier life of ours, or was lost with its connection, it is
+ * connected and silent. One that has its INIT and loads does not read a second. */
+static int on_offer_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    handshake_t *self = context;
+    for (uint32_t rank = 0; rank < rank_table_count(self->options.ranks); rank++) {
+        const rank_table_rank_t *state = rank_table_get(self->options.ranks, rank);
+        bool expected = state->state == WG_RANK_ABSENT || state->state == WG_RANK_LOST;
+        if (!expected || state->route_up || !try_init(self, rank))
+            continue;
+        log_notice("engine is connected, but its HELLO was lost; it has its INIT now, perhaps again rank=%u",
+                   rank);
+        rank_table_offered(self->options.ranks, rank, zclock_mono());
     }
+    return 0;
 }
 
 static wg_status_t handle_hello(handshake_t *self, uint32_t rank, wg_error_t *error)
@@ -94,6 +122,8 @@ wg_status_t handshake_new(handshake_t **out, zloop_t *loop, const handshake_opti
     if (!self)
         return WG_FAIL(error, SYSTEM, "handshake", "out of memory");
     self->options = *options;
+    self->offer_timer = -1;
+    self->loop = loop;
     msgpack_sbuffer_init(&self->init);
     const socket_options_t router = {
         .type = ZMQ_ROUTER,
@@ -104,10 +134,12 @@ wg_status_t handshake_new(handshake_t **out, zloop_t *loop, const handshake_opti
     };
     wg_status_t status = receiver_bind(&self->receiver, loop, &router,
                                        &options->config->coordinator.handshake, on_message, self, error);
-    if (status == WG_OK)
+    if (status == WG_OK) {
+        self->offer_timer = zloop_timer(loop, OFFER_MS, 0, on_offer_timer, self);
         *out = self;
-    else
+    } else {
         handshake_destroy(&self);
+    }
     return status;
 }
 
@@ -116,6 +148,8 @@ void handshake_destroy(handshake_t **handshake)
     handshake_t *self = *handshake;
     if (!self)
         return;
+    if (self->offer_timer != -1)
+        zloop_timer_end(self->loop, self->offer_timer);
     receiver_destroy(&self->receiver);
     msgpack_sbuffer_destroy(&self->init);
     free(self);

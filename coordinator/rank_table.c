@@ -71,16 +71,17 @@ uint32_t rank_table_count_in(const rank_table_t *table, wg_rank_state_t state)
 }
 
 /* An engine that has dialled is not, before it has registered: its predecessor may be. */
-static bool is_connected(const rank_table_rank_t *rank)
+static bool is_connected(const entry_t *entry)
 {
-    return rank->route_up && (rank->registered || rank->state != WG_RANK_HELLO);
+    bool loads = entry->public.state == WG_RANK_HELLO && entry->dialled && !entry->public.registered;
+    return entry->public.route_up && !loads;
 }
 
 uint32_t rank_table_connected(const rank_table_t *table)
 {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < table->count; rank++)
-        count += is_connected(&table->entries[rank].public);
+        count += is_connected(&table->entries[rank]);
     return count;
 }
 
@@ -120,6 +121,19 @@ static void set_state(rank_table_t *self, uint32_t rank, wg_rank_state_t state, 
         self->on_changed(self->context, rank, before);
 }
 
+static void begin_hello(rank_table_t *self, uint32_t rank, bool dialled, int64_t now_ms)
+{
+    entry_t *entry = &self->entries[rank];
+    entry->public.registered = false;
+    entry->served = false;
+    entry->waiting_hello = false;
+    entry->early_ready = false;
+    entry->dialled = dialled;
+    entry->said_ready = false;
+    entry->hash[0] = '\0';
+    set_state(self, rank, WG_RANK_HELLO, now_ms);
+}
+
 wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms, wg_error_t *error)
 {
     entry_t *entry = &table->entries[rank];
@@ -128,15 +142,13 @@ wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank,
                        "a second HELLO while the first engine lives; the first stays");
     }
-    entry->public.registered = false;
-    entry->served = false;
-    entry->waiting_hello = false;
-    entry->early_ready = false;
-    entry->dialled = true;
-    entry->said_ready = false;
-    entry->hash[0] = '\0';
-    set_state(table, rank, WG_RANK_HELLO, now_ms);
+    begin_hello(table, rank, true, now_ms);
     return WG_OK;
+}
+
+void rank_table_offered(rank_table_t *table, uint32_t rank, int64_t now_ms)
+{
+    begin_hello(table, rank, false, now_ms);
 }
 
 bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank)
@@ -187,7 +199,7 @@ wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t has
 {
     entry_t *entry = &table->entries[rank];
     const rank_table_rank_t *public = &entry->public;
-    bool connected = is_connected(public); /* in an earlier life of ours it has dialled, then */
+    bool connected = is_connected(entry); /* in an earlier life of ours it has dialled, then */
     if (entry->said_ready || (public->state == WG_RANK_LOST && !connected))
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     if (table->lockstep) {
@@ -256,7 +268,7 @@ void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms)
 {
     const entry_t *entry = &table->entries[rank];
     bool will_say_so = entry->public.state == WG_RANK_HELLO && entry->dialled;
-    if (entry->public.state != WG_RANK_READY && is_connected(&entry->public) && !will_say_so)
+    if (entry->public.state != WG_RANK_READY && is_connected(entry) && !will_say_so)
         set_state(table, rank, WG_RANK_READY, now_ms);
 }
 

@@ -50,6 +50,8 @@ WG_MUST_CHECK wg_status_t rank_table_identify(const rank_table_t *table, wire_by
  * in state HELLO is taken as a restart: libzmq lets nobody else use the identity of a live connection. */
 WG_MUST_CHECK wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
                                            wg_error_t *error);
+/* An INIT was sent to an engine that is connected and whose HELLO has not come: it is in HELLO, too. */
+void rank_table_offered(rank_table_t *table, uint32_t rank, int64_t now_ms);
 /* Says whether a HELLO was refused while the rank was READY, and forgets it. */
 WG_MUST_CHECK bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank);
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import signal
 import time
 
+import zmq
+
 from integration import client
 from integration.cluster import Cluster, rank_states, wait_until
 from integration.conftest import NewCluster
+from integration.peer import Peer
+from interop import messages as wire
 
 TIMEOUTS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 1000, "wave_repeat_ms": 50}
 FRONTENDS = {"fe0": "0-1", "fe1": "1"}
@@ -82,6 +86,20 @@ def test_a_coordinator_restarted_while_a_rank_waits_at_the_gate_opens_it(new_clu
     cluster.start_fake_engines("1")
     cluster.wait_ready()
     serves(cluster)
+
+
+def test_a_hello_that_died_with_the_coordinator_is_made_up_for(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(2, FRONTENDS, timeouts=TIMEOUTS).start()
+    with Peer(zmq.DEALER, cluster.address["handshake"], b"\x01\x00") as engine:
+        engine.send(b"?")  # so that it is connected when the coordinator stops reading
+        cluster.wait_fault("coordinator", "handshake", "Decode")
+        cluster["coordinator"].signal(signal.SIGSTOP)
+        engine.send(wire.encode({"status": "HELLO", "local": True, "headless": True}))
+        cluster["coordinator"].kill()
+        cluster.start_coordinator()
+        (init,) = engine.receive()
+    assert len(wire.decode_init(init).addresses.inputs) == 3  # the slot and both frontends
+    cluster.wait_status("coordinator", lambda status: rank_states(status)[1] == "hello", "the engine that loads")
 
 
 def test_requests_to_a_frontend_that_engines_gave_up_end(new_cluster: NewCluster) -> None:

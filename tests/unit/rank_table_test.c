@@ -406,6 +406,19 @@ static void test_a_rank_that_has_dialled_is_ready_when_it_says_so(void **state)
     assert_state(f, 1, WG_RANK_READY, 220);
 }
 
+/* It may have loaded long ago, and only be found again. */
+static void test_an_engine_that_was_offered_its_init_may_answer_at_once(void **state)
+{
+    fixture_t *f = *state;
+    rank_table_offered(f->table, 1, 100);
+    assert_state(f, 1, WG_RANK_HELLO, 100);
+    rank_table_answered(f->table, 1, 110);
+    assert_state(f, 1, WG_RANK_HELLO, 100);
+    rank_table_route(f->table, 1, true, 120);
+    rank_table_answered(f->table, 1, 130);
+    assert_state(f, 1, WG_RANK_READY, 130);
+}
+
 static void test_an_answer_may_overtake_the_ready_of_a_rank_that_dialled_before_a_restart(void **state)
 {
     fixture_t *f = *state;
@@ -494,6 +507,7 @@ int main(void)
         TEST(test_a_rank_that_is_not_ready_elsewhere_is_not_here),
         TEST(test_a_connected_rank_that_answers_is_ready),
         TEST(test_a_rank_that_has_dialled_is_ready_when_it_says_so),
+        TEST(test_an_engine_that_was_offered_its_init_may_answer_at_once),
         TEST(test_an_answer_may_overtake_the_ready_of_a_rank_that_dialled_before_a_restart),
         TEST(test_a_connected_rank_may_say_ready_without_a_hello),
         TEST(test_nobody_takes_the_place_of_a_connected_rank_that_is_not_known_yet),

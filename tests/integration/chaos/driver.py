@@ -44,7 +44,6 @@ class Chaos:
         self._seed = seed
         self._frontends = {name: served_ranks(text) for name, text in cluster.frontends.items()}
         self._engines = [engine(rank) for rank in range(cluster.ranks)]
-        self._witness = next(iter(self._frontends))
         self._things = [*self._frontends, COORDINATOR, *self._engines]
         self._targets = [*self._frontends, COORDINATOR, *([GROUP] if lockstep else self._engines)]
         self._plan = plan(seed, self._targets, count, GAP_S)
@@ -54,8 +53,6 @@ class Chaos:
         self._gone: set[str] = set()  # things that are not there, or are about to end
         self._descriptors = self._all_connected()
         self._began = 0.0
-        self._started: dict[int | str, float] = {}  # by rank, or name of the frontend: when last
-        self._no_starts = False  # the coordinator is about to die, and would take with it what it is told
 
     def run(self) -> None:
         """Raises everything that was wrong, with what it takes to run it again."""
@@ -109,26 +106,11 @@ class Chaos:
         if fault.kind in GOES_ON:
             yield from self._stop(fault, thing)
             return
-        yield from self._wait_while_needed(thing)
-        self._no_starts |= thing == COORDINATOR
         yield from self._stop(fault, thing)
         with self._record.disturbed(thing, gone=True, terminated=fault.kind == TERM):
             yield from self._end(thing, fault.kind)
-            self._no_starts &= thing != COORDINATOR
             yield fault.down_s
             yield from self._start(thing)
-
-    def _wait_while_needed(self, thing: str) -> Steps:
-        """Engines tell only once that they are, and what, so it must not be lost everywhere: the coordinator and the
-        first frontend, which serves every rank, keep it for each other, and the coordinator hears out who starts."""
-        while thing == self._witness and self._rules.recovers(COORDINATOR, time.monotonic()):
-            yield LOOK_S
-        while thing == COORDINATOR and any(map(self._is_starting, [*range(self._cluster.ranks), self._witness])):
-            yield LOOK_S
-
-    def _is_starting(self, what: int | str) -> bool:
-        """A rank or a frontend: whether it has yet to serve."""
-        return self._load.served.get(what, 0.0) < self._started.get(what, 0.0)
 
     def _hit_group(self, fault: Fault, rank: int) -> Steps:
         yield from self._stop(fault, engine(rank))
@@ -177,13 +159,8 @@ class Chaos:
     def _start(self, thing: str) -> Steps:
         """Until the process listens. An engine has nothing to wait for: its clients will tell when it is there."""
         if thing in self._engines:
-            while self._no_starts:
-                yield LOOK_S
-            rank = self._engines.index(thing)
-            self._started[rank] = time.monotonic()
-            start_engine(self._cluster, rank)
+            start_engine(self._cluster, self._engines.index(thing))
         else:
-            self._started[thing] = time.monotonic()
             process = self._cluster.start_coordinator() if thing == COORDINATOR else self._cluster.start_frontend(thing)
             while process.alive and "http=" not in process.log:
                 yield 0.01

@@ -256,7 +256,6 @@ class Load(threading.Thread):
         super().__init__(name="load", daemon=True)
         self.ports = ports
         self.requests: list[Request] = []  # that have ended
-        self.served: dict[int | str, float] = {}  # when the last request began that this rank or frontend served whole
         self.selector = selectors.DefaultSelector()
         self._source = Source(seed, frontends)
         self._lines = [Line(self) for _ in range(lines)]
@@ -277,10 +276,6 @@ class Load(threading.Thread):
 
     def done(self, request: Request) -> None:
         self.requests.append(request)
-        rank = request.rank()
-        if request.outcome == SUCCESS and rank is not None:
-            for key in (rank, request.frontend):
-                self.served[key] = max(request.begun, self.served.get(key, 0.0))
 
     def finish(self) -> list[Request]:
         """Begins nothing more, waits for the ends of what is in flight, and returns all requests."""

@@ -59,10 +59,6 @@ class Rules:
             return None
         return met[0].begin if met[0].begin >= request.begun else None
 
-    def recovers(self, thing: str, now: float) -> bool:
-        """Whether the thing was disturbed, and may not be through with it."""
-        return any(now < self._recovered(interval, [thing]) for interval in self._breaks(thing))
-
     # --- by outcome ---
 
     def _excused(self, request: Request) -> bool:
