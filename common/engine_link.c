@@ -8,6 +8,7 @@
  * hence a second sweep SETTLE_MS later. */
 #include "common/engine_link.h"
 
+#include "common/connection.h"
 #include "common/log.h"
 #include "common/output_paths.h"
 #include "common/rank_map.h"
@@ -37,9 +38,10 @@ typedef enum { ROUTE_UNKNOWN, ROUTE_UP, ROUTE_LOST } route_state_t;
 typedef struct {
     route_state_t state;
     bool watched;
-    bool registered; /* this connection's registration was seen */
-    bool lost_now;   /* found by the running sweep, not yet reported */
-    int64_t up_ms;   /* when the route came up */
+    bool registered;    /* this connection's registration was seen */
+    bool lost_now;      /* found by the running sweep, not yet reported */
+    connection_t input; /* that its registration came over */
+    int64_t up_ms;      /* when the route came up */
 } route_t;
 
 struct engine_link {
@@ -138,6 +140,14 @@ static void report_up(engine_link_t *self, uint32_t rank, route_t *route)
     self->options.events->on_route(self->options.context, rank, true);
 }
 
+/* Whoever dialled last under an id has its place (ROUTER_HANDOVER), also an engine that was taken for gone and has come back.
+ * libzmq then leaves the other's connection open, but deaf: its engine would never dial again. */
+static void make_deaf_dial(route_t *route)
+{
+    connection_shut(route->input);
+    route->input = (connection_t){0};
+}
+
 static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
 {
     route->state = ROUTE_LOST;
@@ -188,6 +198,7 @@ static void on_input(void *context, const message_t *message)
     route->state = ROUTE_UP;
     route->watched = true;
     route->registered = true;
+    route->input = connection_of(message->source);
     self->options.events->on_registration(self->options.context, rank, message->frames[1]);
     if (!was_up)
         report_up(self, rank, route);
@@ -200,10 +211,12 @@ static bool is_sentinel(const message_t *message)
            memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
 }
 
-static void report_cut(engine_link_t *self, uint32_t place)
+static void report_cut(engine_link_t *self, uint32_t place, const char *why)
 {
-    if (self->routes[place].state == ROUTE_UP)
-        self->options.events->on_cut(self->options.context, self->options.ranks[place]);
+    if (self->routes[place].state != ROUTE_UP)
+        return;
+    log_notice("messages may be lost rank=%u why=%s", self->options.ranks[place], why);
+    self->options.events->on_cut(self->options.context, self->options.ranks[place]);
 }
 
 /* A rank's first message over a connection: what was on its way over the one before is lost, though we may learn of that one's
@@ -217,7 +230,7 @@ static void note_connection(engine_link_t *self, const message_t *message)
     int64_t place =
         rank < 0 ? -1 : rank_map_find(self->options.ranks, self->options.rank_count, (uint32_t)rank);
     if (place >= 0 && output_paths_move(self->output_paths, (uint32_t)place, message->source))
-        report_cut(self, (uint32_t)place);
+        report_cut(self, (uint32_t)place, "its outputs come over another connection now");
 }
 
 static void on_output(void *context, const message_t *message)
@@ -280,8 +293,10 @@ void engine_link_sweep(engine_link_t *link)
         return;
     receiver_drain(link->output, DRAIN_MAX);
     for (uint32_t i = 0; i < link->options.rank_count; i++) {
-        if (link->routes[i].lost_now)
-            report_loss(link, link->options.ranks[i], &link->routes[i]);
+        if (!link->routes[i].lost_now)
+            continue;
+        make_deaf_dial(&link->routes[i]);
+        report_loss(link, link->options.ranks[i], &link->routes[i]);
     }
 }
 
@@ -316,8 +331,12 @@ static void report_cuts(engine_link_t *self)
 {
     for (uint32_t place = 0; place < self->options.rank_count; place++) {
         bool broken = output_paths_take_broken(self->output_paths, place);
-        if (self->options.events->on_cut && (broken || self->unexplained > 0))
-            report_cut(self, place);
+        if (!self->options.events->on_cut)
+            continue;
+        if (broken)
+            report_cut(self, place, "the connection of its outputs ended");
+        else if (self->unexplained > 0)
+            report_cut(self, place, "connections ended while this process was stopped");
     }
     self->unexplained = 0;
 }

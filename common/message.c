@@ -56,7 +56,8 @@ bool message_receive(message_t *message, zsock_t *socket)
     } while (more);
     if (!kept)
         close_parts(message);
-    message->source = message->count > 0 ? zmq_msg_get(&message->parts[0], ZMQ_SRCFD) : -1;
+    /* of the last frame: a ROUTER makes the first itself */
+    message->source = message->count > 0 ? zmq_msg_get(&message->parts[message->count - 1], ZMQ_SRCFD) : -1;
     for (size_t i = 0; i < message->count; i++)
         message->frames[i] =
             (wire_bytes_t){zmq_msg_data(&message->parts[i]), zmq_msg_size(&message->parts[i])};

@@ -1,8 +1,8 @@
 /* output_paths.h: over which connection the outputs of each place come, to notice that it was replaced by another: what was
  * on its way over the first is lost then. An engine has one output connection at a time, and PULL names no sender.
  *
- * A connection is told by its descriptor and the kernel's cookie of the socket behind it, for a descriptor's number is used
- * again at once: a process that was stopped finds the end of the one and the messages of the next together.
+ * Two connections of one place that are both open are two engines: one was taken for gone and has come back, or its host has.
+ * That is a replacement once, not with each of their messages.
  *
  * Owned by its engine_link. Tests: tests/unit/output_paths_test.c, engine_link_test.c */
 #ifndef WG_COMMON_OUTPUT_PATHS_H
