@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build pkg-config curl libzmq3-dev libczmq-dev libmsgpack-dev libconfig-dev
     libmicrohttpd-dev libjansson-dev libcmocka-dev)
 if [ "${1:-build}" = test ]; then
-    packages+=(clang clang-format clang-tidy libclang-rt-14-dev python3 python3-venv)
+    packages+=(clang clang-format clang-tidy libclang-rt-14-dev iproute2 python3 python3-venv)
 fi
 
 missing=()

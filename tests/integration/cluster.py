@@ -66,6 +66,10 @@ class Process:
             return "\n".join(self.lines)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from integration import client
 from integration.chaos.faults import GOES_ON, KILL, REST_S, TERM, Fault, Record, engine, plan
 from integration.chaos.load import LEFT, SUCCESS, Load, Request
+from integration.chaos.memory import Memory
 from integration.chaos.rules import COORDINATOR, GRACE_S, Rules
 from integration.cluster import Cluster, Process, rank_row, wait_until
 
@@ -52,6 +53,9 @@ class Chaos:
         self._problems: list[str] = []
         self._gone: set[str] = set()  # things that are not there, or are about to end
         self._descriptors = self._all_connected()
+        self._memory = Memory()
+        for name in self._descriptors:
+            self._memory.note(cluster[name])
         self._began = 0.0
 
     def run(self) -> None:
@@ -165,6 +169,7 @@ class Chaos:
             while process.alive and "http=" not in process.log:
                 yield 0.01
             process.http_port()
+            self._memory.note(process)
         self._gone.discard(thing)
         self._forget_old_processes()
 
@@ -191,7 +196,8 @@ class Chaos:
                 self._problem(f"{why}: {request}", request.begun, request.ended)
 
     def _look_at_everything(self) -> None:
-        for check in (self._idle, self._nobody_works, self._all_serve, self._books, self._no_descriptors_lost):
+        checks = [self._idle, self._nobody_works, self._all_serve, self._books]
+        for check in (*checks, self._no_descriptors_lost, self._memory_is_back):
             try:
                 check()
             except AssertionError as fault:
@@ -244,6 +250,9 @@ class Chaos:
                     f"{Counter(before)}"
                 )
                 time.sleep(LOOK_S)
+
+    def _memory_is_back(self) -> None:
+        self._memory.check(self._cluster[name] for name in self._descriptors)
 
     # --- telling ---
 
