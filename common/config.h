@@ -106,6 +106,7 @@ typedef struct wg_config {
         int64_t http_body_ms;          /* for its body, from then on; 0: no limit */
         int64_t heartbeat_interval_ms; /* ZMTP, on every ROUTER that engines dial */
         int64_t heartbeat_timeout_ms;
+        int64_t rank_silence_ms;  /* a rank with work that gives no sign of life for so long; 0: no limit */
         int64_t waiting_log_ms;   /* how often missing ranks are named while the cluster starts */
         int64_t wave_repeat_ms;   /* a running lockstep group is woken again so often */
         int64_t wave_watchdog_ms; /* one that shows no sign for so long is pinged */

@@ -78,6 +78,12 @@ static wg_status_t check_timeouts(const config_reading_t *reading)
     if (config->timeouts.http_idle_ms > 0 && config->timeouts.http_idle_ms < 1000)
         return config_fail(reading, &idle, "%" PRId64 " is out of range, must be 0 (never) or at least 1000",
                            config->timeouts.http_idle_ms);
+    const config_place_t silence = {"timeouts", 0, "rank_silence_ms"};
+    /* Below that a busy machine looks like a wedged engine. */
+    if (config->timeouts.rank_silence_ms > 0 && config->timeouts.rank_silence_ms < 1000)
+        return config_fail(reading, &silence,
+                           "%" PRId64 " is out of range, must be 0 (no limit) or at least 1000",
+                           config->timeouts.rank_silence_ms);
     return WG_OK;
 }
 

@@ -130,6 +130,10 @@ static const config_key_t keys[] = {
     {"timeouts", "heartbeat_timeout_ms", &config_type_int, IN_CONFIG(timeouts.heartbeat_timeout_ms), 0, 200,
      HOUR_MS, "10000",
      "an engine that answers no probe for so long is lost; longer than the largest message takes"},
+    {"timeouts", "rank_silence_ms", &config_type_int, IN_CONFIG(timeouts.rank_silence_ms), 0, 0, DAY_MS, "0",
+     "a rank with requests in flight that is connected but gives no sign of life for so long ends them and "
+     "gets no more until it does: no output, no change of its queue counts, no answer when asked (it answers "
+     "between two steps); 0: no limit, else at least 1000 and longer than its longest step"},
     {"timeouts", "waiting_log_ms", &config_type_int, IN_CONFIG(timeouts.waiting_log_ms), 0, 100, HOUR_MS,
      "10000", "how often the log names the ranks that are still missing"},
     {"timeouts", "wave_repeat_ms", &config_type_int, IN_CONFIG(timeouts.wave_repeat_ms), 0, 10, HOUR_MS,

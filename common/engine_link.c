@@ -59,9 +59,15 @@ struct engine_link {
     int64_t sentinel_ms; /* when the last death sentinel came; 0: never */
     int64_t swept_ms;    /* when the sweep timer was last here */
     int64_t woken_ms;    /* when we went on after such a stop that engines may have given us up; 0: never */
-    uint32_t
-        unexplained; /* input connections that ended since the last settling, when just woken, and no loss found for them */
+    /* since the last settling: */
+    uint32_t unexplained;     /* input connections that ended, when just woken, and no loss found for them */
+    uint32_t unknown_outputs; /* output connections that ended, and it is not known whose they were */
+    bool is_no_engine;        /* the output connection whose end is told next */
 };
+
+/* clang-format off */
+#define HANDSHAKE_FAILED (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+/* clang-format on */
 
 static route_t *route_of(const engine_link_t *self, uint32_t rank)
 {
@@ -153,9 +159,12 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->state = ROUTE_LOST;
     route->registered = false;
     route->lost_now = false;
+    uint32_t place = (uint32_t)(route - self->routes);
     if (self->unexplained > 0)
         self->unexplained--;
-    output_paths_forget(self->output_paths, (uint32_t)(route - self->routes));
+    if (self->unknown_outputs > 0 && output_paths_is_unknown(self->output_paths, place))
+        self->unknown_outputs--;
+    output_paths_forget(self->output_paths, place);
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -305,6 +314,30 @@ static void on_sweep_turn(void *context)
     engine_link_sweep(context);
 }
 
+/* Why messages from or to that place may have been lost; NULL: none were. */
+static const char *cut_of(engine_link_t *self, uint32_t place)
+{
+    bool unknown = output_paths_is_unknown(self->output_paths, place);
+    if (output_paths_take_broken(self->output_paths, place))
+        return "the connection of its outputs ended";
+    if (self->unknown_outputs > 0 && unknown)
+        return "a connection ended that may have been that of its outputs";
+    return self->unexplained > 0 ? "connections ended while this process was stopped" : NULL;
+}
+
+/* A dying engine loses both its connections, so this is judged after a sweep, and what arrived is read first. */
+static void report_cuts(engine_link_t *self)
+{
+    receiver_drain(self->output, DRAIN_MAX);
+    for (uint32_t place = 0; place < self->options.rank_count; place++) {
+        const char *why = cut_of(self, place);
+        if (why && self->options.events->on_cut)
+            report_cut(self, place, why);
+    }
+    self->unknown_outputs = 0;
+    self->unexplained = 0;
+}
+
 /* How long we may be stopped before an engine may have given up our connection for it. */
 static int64_t silence_that_ends(const engine_link_options_t *options)
 {
@@ -323,22 +356,9 @@ static int on_sweep_timer(zloop_t *loop, int timer, void *context)
         self->woken_ms = now_ms;
     self->swept_ms = now_ms;
     engine_link_sweep(self);
+    if (self->settle_timer == -1) /* else the ends of connections that were just told are judged then */
+        report_cuts(self);
     return 0;
-}
-
-/* A dying engine loses both its connections, so this is judged after a sweep. */
-static void report_cuts(engine_link_t *self)
-{
-    for (uint32_t place = 0; place < self->options.rank_count; place++) {
-        bool broken = output_paths_take_broken(self->output_paths, place);
-        if (!self->options.events->on_cut)
-            continue;
-        if (broken)
-            report_cut(self, place, "the connection of its outputs ended");
-        else if (self->unexplained > 0)
-            report_cut(self, place, "connections ended while this process was stopped");
-    }
-    self->unexplained = 0;
 }
 
 static int on_settle_timer(zloop_t *loop, int timer, void *context)
@@ -367,9 +387,13 @@ static void on_input_event(void *context, int event, int value)
 static void on_output_event(void *context, int event, int value)
 {
     engine_link_t *self = context;
-    (void)event;                             /* DISCONNECTED is the only one */
-    receiver_drain(self->output, DRAIN_MAX); /* what came over the connection, before its end is noted */
-    output_paths_closed(self->output_paths, value);
+    if (event != ZMQ_EVENT_DISCONNECTED) {
+        self->is_no_engine = true; /* its handshake failed; its end is the next event */
+        return;
+    }
+    if (!self->is_no_engine && !output_paths_knows(self->output_paths, value))
+        self->unknown_outputs++;
+    self->is_no_engine = false;
     sweep_soon(self);
 }
 
@@ -399,8 +423,8 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
     if (status == WG_OK)
         status = receiver_bind(&self->input, loop, &input, options->input, on_input, self, error);
     if (status == WG_OK)
-        status = socket_monitor_new(&self->output_monitor, loop, self->output, ZMQ_EVENT_DISCONNECTED,
-                                    on_output_event, self, error);
+        status = socket_monitor_new(&self->output_monitor, loop, self->output,
+                                    ZMQ_EVENT_DISCONNECTED | HANDSHAKE_FAILED, on_output_event, self, error);
     if (status == WG_OK)
         status = socket_monitor_new(&self->input_monitor, loop, self->input,
                                     ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED, on_input_event,

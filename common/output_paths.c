@@ -7,7 +7,7 @@
 typedef struct {
     connection_t now;
     connection_t before; /* an older one that is still open: of an engine whose place another has taken */
-    bool broken;
+    bool broken;         /* another place's connection has the number of this one's */
 } path_t;
 
 struct output_paths {
@@ -75,25 +75,31 @@ bool output_paths_move(output_paths_t *paths, uint32_t place, int fd)
         return false; /* an old one's last message, behind the first of its successor */
     retire(paths, fd);
     connection_t before = connection_is_open(path->now) ? path->now : (connection_t){0};
-    *path = (path_t){.now = connection, .before = before, .broken = is_over};
+    *path = (path_t){.now = connection, .before = before};
     return had_one;
-}
-
-void output_paths_closed(output_paths_t *paths, int fd)
-{
-    for (uint32_t place = 0; place < paths->count; place++) {
-        path_t *path = &paths->paths[place];
-        if (path->now.fd == fd && !connection_is_open(path->now)) /* else the number's user before this one */
-            path->broken = true;
-    }
 }
 
 bool output_paths_take_broken(output_paths_t *paths, uint32_t place)
 {
-    bool broken = paths->paths[place].broken;
+    const path_t *path = &paths->paths[place];
+    bool broken = path->broken || (path->now.fd > 0 && !connection_is_open(path->now));
     if (broken)
         output_paths_forget(paths, place);
     return broken;
+}
+
+bool output_paths_knows(const output_paths_t *paths, int fd)
+{
+    for (uint32_t place = 0; place < paths->count; place++) {
+        if (paths->paths[place].now.fd == fd || paths->paths[place].before.fd == fd)
+            return true;
+    }
+    return false;
+}
+
+bool output_paths_is_unknown(const output_paths_t *paths, uint32_t place)
+{
+    return paths->paths[place].now.fd == 0 && !paths->paths[place].broken;
 }
 
 void output_paths_forget(output_paths_t *paths, uint32_t place)

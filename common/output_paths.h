@@ -25,10 +25,13 @@ int64_t output_paths_find(const output_paths_t *paths, int fd);
  * another before: what was on its way there is lost. */
 WG_MUST_CHECK bool output_paths_move(output_paths_t *paths, uint32_t place, int fd);
 
-/* A connection with that number has ended. */
-void output_paths_closed(output_paths_t *paths, int fd);
-/* Has the connection of the place ended since the last call? It has none then. */
+/* Has the connection of the place ended since the last call? It has none then. What had arrived over it must be read. */
 WG_MUST_CHECK bool output_paths_take_broken(output_paths_t *paths, uint32_t place);
+
+/* Is or was a connection with that number any place's? */
+bool output_paths_knows(const output_paths_t *paths, int fd);
+/* Has nothing come yet from the place, or not since its connection ended? */
+bool output_paths_is_unknown(const output_paths_t *paths, uint32_t place);
 
 /* Nothing is known of the place any more. */
 void output_paths_forget(output_paths_t *paths, uint32_t place);

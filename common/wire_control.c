@@ -10,7 +10,7 @@ static const char *const words[] = {
 
 const char *wg_rank_state_name(wg_rank_state_t state)
 {
-    static const char *const names[] = {"absent", "hello", "ready", "lost"};
+    static const char *const names[] = {"absent", "hello", "ready", "lost", "silent"};
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 

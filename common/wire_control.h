@@ -30,9 +30,10 @@ typedef enum {
     WG_RANK_HELLO = 1,  /* it has its INIT and loads its model */
     WG_RANK_READY = 2,  /* it serves */
     WG_RANK_LOST = 3,   /* its route is gone */
+    WG_RANK_SILENT = 4, /* a frontend's own finding, never on the link: its route is up, but nothing comes */
 } wg_rank_state_t;
 
-const char *wg_rank_state_name(wg_rank_state_t state); /* "absent", "hello", "ready", "lost" */
+const char *wg_rank_state_name(wg_rank_state_t state); /* "absent", "hello", "ready", "lost", "silent" */
 
 typedef enum {
     WIRE_CONTROL_JOIN,

@@ -16,6 +16,7 @@ static void describe(text_buffer_t *out, uint32_t rank, const rank_table_rank_t 
     case WG_RANK_LOST:
         text_buffer_format(out, "%u lost (%lld s ago)", rank, seconds);
         break;
+    case WG_RANK_SILENT: /* only frontends find that */
     case WG_RANK_READY:
         break;
     }

@@ -39,11 +39,22 @@ static void settle(client_t *self, uint32_t place)
     if (before != WG_RANK_READY)
         return;
     wg_error_t error;
-    if (engine_link_death_reported(self->link))
+    char silence[96];
+    snprintf(silence, sizeof silence, "nothing has come from it for %lld ms",
+             (long long)self->config->timeouts.rank_silence_ms);
+    if (dispatcher_state(dispatcher) == WG_RANK_SILENT)
+        WG_FAIL(&error, DISPATCHER_CLOSED, rank, silence);
+    else if (engine_link_death_reported(self->link))
         WG_FAIL(&error, ENGINE_CORE_DEAD, rank);
     else
         WG_FAIL(&error, DISPATCHER_CLOSED, rank, "its connection was lost");
     end_after_loss(self, place, &error);
+}
+
+void client_set_rank_silent(client_t *client, uint32_t place, bool silent)
+{
+    dispatcher_set_rank_silent(client->ranks[place].dispatcher, silent);
+    settle(client, place);
 }
 
 static void learn_response(client_t *self, uint32_t place, wire_bytes_t response, faults_socket_t socket)
@@ -60,6 +71,7 @@ static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
     uint32_t place = (uint32_t)client_place(self, rank); /* the link knows no other ranks */
     learn_response(self, place, payload, FAULTS_INPUT);
     dispatcher_set_registered(self->ranks[place].dispatcher);
+    client_silence_heard(self, place);
     settle(self, place);
 }
 
@@ -69,6 +81,8 @@ static void on_route(void *context, uint32_t rank, bool up)
     uint32_t place = (uint32_t)client_place(self, rank);
     dispatcher_set_route(self->ranks[place].dispatcher, up);
     settle(self, place);
+    if (up)
+        client_ask(self, place);
 }
 
 static const engine_link_events_t link_events = {
@@ -144,10 +158,12 @@ static uint32_t fill(void *context, bool join, wire_control_entry_t *entries)
     for (uint32_t place = 0; place < self->frontend->rank_count; place++) {
         const dispatcher_t *dispatcher = self->ranks[place].dispatcher;
         wire_bytes_t response = dispatcher_response(dispatcher);
+        wg_rank_state_t state = dispatcher_state(dispatcher);
+        if (state == WG_RANK_SILENT)
+            state = WG_RANK_READY; /* the coordinator judges by the route */
         entries[count++] = (wire_control_entry_t){
             .rank = dispatcher_rank(dispatcher),
-            .number =
-                join ? (int64_t)dispatcher_state(dispatcher) : (int64_t)dispatcher_in_flight(dispatcher),
+            .number = join ? (int64_t)state : (int64_t)dispatcher_in_flight(dispatcher),
             .has_response = join && response.data != NULL,
             .response = response,
         };
@@ -176,8 +192,11 @@ static void on_publish(void *context, wire_publish_t *publish)
     for (uint32_t rank = 0; rank < publish->count && place < self->frontend->rank_count; rank++) {
         wire_load_t load;
         wire_publish_next(publish, &load);
-        if (self->frontend->ranks[place] == rank)
-            dispatcher_set_load(self->ranks[place++].dispatcher, &load, now_ms);
+        if (self->frontend->ranks[place] != rank)
+            continue;
+        if (dispatcher_set_load(self->ranks[place].dispatcher, &load, now_ms))
+            client_silence_heard(self, place);
+        place++;
     }
 }
 
@@ -208,6 +227,12 @@ const wave_view_t *client_wave_view(const client_t *client)
 bool client_joined(const client_t *client)
 {
     return control_link_joined(client->control);
+}
+
+bool client_is_degraded(const client_t *client, int64_t now_ms)
+{
+    int64_t age_ms = client_publish_age_ms(client, now_ms);
+    return !client_joined(client) || (client->feed && (age_ms < 0 || age_ms > LOADS_BELIEVED_MS));
 }
 
 int64_t client_max_model_len(const client_t *client)
@@ -331,6 +356,7 @@ wg_status_t client_new(client_t **out, zloop_t *loop, const wg_config_t *config,
     /* ranks that several frontends serve would all get each frontend's first request, began they all at 0 */
     if (getrandom(&self->choice_turn, sizeof self->choice_turn, 0) != sizeof self->choice_turn)
         self->choice_turn = 0;
+    client_silence_open(self);
     if (self->by_id && self->turn && new_ranks(self))
         status = open_links(self, error);
     if (status == WG_OK)
@@ -347,6 +373,7 @@ void client_destroy(client_t **client)
         return;
     if (self->repeat_timer != -1)
         zloop_timer_end(self->loop, self->repeat_timer);
+    client_silence_close(self);
     control_link_destroy(&self->control);
     lockstep_destroy(&self->lockstep);
     load_feed_destroy(&self->feed);

@@ -32,7 +32,7 @@ typedef enum {
     CLIENT_ERROR,         /* the engine's finish reason 3 */
     CLIENT_STREAM_CLOSED, /* the engine dropped it without a final output */
     CLIENT_DECODE,        /* one of its outputs could not be understood */
-    CLIENT_RANK_LOST,     /* its own, or any of its lockstep group */
+    CLIENT_RANK_LOST,     /* its own, or any of its lockstep group; or it has become silent */
     CLIENT_UNANNOUNCED,   /* the coordinator fell silent before it could have woken the lockstep group */
     CLIENT_DRAINING,
     CLIENT_GONE, /* these three by client_abort */
@@ -126,8 +126,8 @@ typedef struct {
 } client_counters_t;
 client_counters_t client_counters(const client_t *client);
 
-/* The rank of this index in the frontend's list, and its load if it is fresh enough to be believed, else
- * NULL. */
+/* The rank of this index in the frontend's list, and its load as last published, or NULL where that is long
+ * ago. */
 const dispatcher_t *client_dispatcher(const client_t *client, uint32_t index);
 const wire_load_t *client_load(const client_t *client, uint32_t index, int64_t now_ms);
 
@@ -137,5 +137,7 @@ const wave_view_t *client_wave_view(const client_t *client);
 /* Age of the coordinator's last publish and last word on the control link; -1: none yet. */
 int64_t client_publish_age_ms(const client_t *client, int64_t now_ms);
 bool client_joined(const client_t *client);
+/* The coordinator is away, or publishes nothing: ranks are chosen by this frontend's own counts. */
+bool client_is_degraded(const client_t *client, int64_t now_ms);
 
 #endif

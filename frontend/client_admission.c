@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { REFUSED_MS = 1000 };
+
 static void describe_ranks(const client_t *self, char *text, size_t size, int64_t only_place)
 {
     int64_t now_ms = zclock_mono();
@@ -44,10 +46,14 @@ static bool is_ready(const client_rank_t *rank)
     return dispatcher_state(rank->dispatcher) == WG_RANK_READY;
 }
 
-/* One rank of a lockstep group cannot serve without the others. */
+/* One rank of a lockstep group cannot serve without the others. That one is silent only we know. */
 static wg_status_t check_group(const client_t *self, wg_error_t *error)
 {
     int64_t missing = self->lockstep ? lockstep_missing_rank(self->lockstep) : -1;
+    for (uint32_t place = 0; self->lockstep && missing < 0 && place < self->frontend->rank_count; place++) {
+        if (dispatcher_state(self->ranks[place].dispatcher) == WG_RANK_SILENT)
+            missing = self->frontend->ranks[place];
+    }
     if (missing < 0)
         return WG_OK;
     char text[64];
@@ -60,6 +66,14 @@ static wg_status_t check_refusal(const client_t *self, wg_error_t *error)
 {
     const char *refusal = control_link_refusal(self->control);
     return refusal ? WG_FAIL(error, CONTROL_CLOSED, refusal) : WG_OK;
+}
+
+/* A rank that takes nothing has little in flight, and would draw every request to itself: it comes last. */
+static size_t apparent_in_flight(const client_t *self, const client_rank_t *rank, int64_t now_ms)
+{
+    if (rank->refused_ms > 0 && now_ms - rank->refused_ms < REFUSED_MS)
+        return (size_t)self->config->limits.max_in_flight;
+    return dispatcher_in_flight(rank->dispatcher);
 }
 
 wg_status_t client_choose_rank(client_t *client, const client_submission_t *submission, uint32_t *place,
@@ -75,11 +89,11 @@ wg_status_t client_choose_rank(client_t *client, const client_submission_t *subm
     if (!submission->pinned) {
         for (uint32_t i = 0; i < client->frontend->rank_count; i++) {
             const client_rank_t *rank = &client->ranks[i];
-            const wire_load_t *load = client_load(client, i, now_ms);
+            const wire_load_t *load = dispatcher_fresh_load(rank->dispatcher, now_ms);
             client->candidates[i] = (rank_choice_candidate_t){
                 .ready = is_ready(rank),
                 .client_count = rank->client_count,
-                .in_flight = dispatcher_in_flight(rank->dispatcher),
+                .in_flight = apparent_in_flight(client, rank, now_ms),
                 .has_load = load != NULL,
                 .load = load ? *load : (wire_load_t){0},
             };

@@ -1,5 +1,6 @@
 /* client_parts.h: the inside of a client_t, for client.c (ranks and links), client_admission.c (who may come
- * in), client_submit.c (the way in) and client_requests.c (the way out, and the ends). */
+ * in), client_submit.c (the way in), client_requests.c (the way out, and the ends) and client_silence.c (ranks
+ * from which nothing comes). */
 #ifndef WG_FRONTEND_CLIENT_PARTS_H
 #define WG_FRONTEND_CLIENT_PARTS_H
 
@@ -11,6 +12,7 @@
 #include "frontend/lockstep.h"
 #include "frontend/orphans.h"
 #include "frontend/rank_choice.h"
+#include "frontend/rank_silence.h"
 
 /* One rank of the frontend. */
 typedef struct {
@@ -18,6 +20,8 @@ typedef struct {
     uint32_t client_index; /* of this frontend at this rank (rank_map.h) */
     uint32_t client_count; /* frontends that serve it */
     in_flight_t *aborting; /* ended, and the engine is to be told at the end of the turn */
+    int64_t refused_ms;    /* when an ADD to it last failed, mostly for its full queue; 0: never */
+    rank_silence_t silence;
 } client_rank_t;
 
 /* What client_submit has accepted. In by_id until it ends, then in client->ended until the turn does, for
@@ -58,6 +62,10 @@ struct client {
     int64_t published_ms;    /* 0: never */
     client_counters_t counters;
     orphans_t orphans;
+    struct {
+        int timer; /* -1: there is no limit */
+        int64_t last_call_id;
+    } silence;
 };
 
 /* The rank's place in frontend->ranks, or -1. */
@@ -87,6 +95,22 @@ void client_request_free(client_request_t *request);
 void client_end_choice(client_t *client, in_flight_t *entry, bool tell_engine);
 /* All its choices have ended: it is freed at the end of the turn. */
 void client_retire_request(client_t *client, client_request_t *request);
+
+/* --- client_silence.c, for client.c and client_requests.c --- */
+
+void client_silence_open(client_t *client); /* before the links, whose callbacks use it */
+void client_silence_close(client_t *client);
+/* Has the engine send something: a sign of life, by which the link also learns over which connection its outputs come. */
+void client_ask(client_t *client, uint32_t place);
+/* A sign of life of the rank at that place. */
+void client_silence_heard(client_t *client, uint32_t place);
+/* Was a utility call of that id, which is not negative, ever made? */
+bool client_silence_asked(const client_t *client, int64_t call_id);
+
+/* --- client.c, for client_silence.c --- */
+
+/* Ends what is in flight at a rank that has become silent, and in a lockstep group everything. */
+void client_set_rank_silent(client_t *client, uint32_t place, bool silent);
 
 /* --- client_requests.c, for client.c --- */
 

@@ -123,10 +123,11 @@ void client_end_rank(client_t *client, uint32_t place, client_cause_t cause, con
 void client_on_cut(void *context, uint32_t rank)
 {
     client_t *self = context;
-    dispatcher_t *dispatcher = self->ranks[client_place(self, rank)].dispatcher;
+    uint32_t place = (uint32_t)client_place(self, rank);
     in_flight_t *entry;
-    while ((entry = dispatcher_first(dispatcher)) != NULL)
+    while ((entry = dispatcher_first(self->ranks[place].dispatcher)) != NULL)
         fail_stream_closed(self, entry, true);
+    client_ask(self, place);
 }
 
 void client_leave(client_t *client)
@@ -357,7 +358,8 @@ static wg_status_t check_envelope(const client_t *self, const wire_outputs_t *ou
     else if (outputs->has_wave_complete || outputs->has_start_wave)
         fault = "a wave";
     else if (outputs->has_utility &&
-             outputs->utility.call_id >= 0) /* negative: notices that nobody asked for */
+             outputs->utility.call_id >= 0 && /* negative: notices that nobody asked for */
+             !client_silence_asked(self, outputs->utility.call_id))
         fault = "the answer to a utility call that nobody made";
     return fault ? WG_FAIL(error, UNEXPECTED_DISPATCHER_OUTPUT, outputs->engine_index, fault) : WG_OK;
 }
@@ -393,4 +395,5 @@ void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
     while (wire_outputs_next(&cursor, &output, &status, &error))
         handle_output(self, (uint32_t)place, &message, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
+    client_silence_heard(self, (uint32_t)place);
 }

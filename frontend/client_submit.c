@@ -33,9 +33,12 @@ static wg_status_t send_add(client_t *self, const client_submission_t *submissio
     add.sampling.seed += choice->number;
     msgpack_sbuffer_clear(&self->payload);
     wg_status_t status = wire_add_encode(&self->payload, &add, error);
-    if (status == WG_OK)
-        status = engine_link_send(self->link, choice->entry->rank, WIRE_REQUEST_ADD, self->payload.data,
-                                  self->payload.size, error);
+    if (status != WG_OK)
+        return status;
+    status = engine_link_send(self->link, choice->entry->rank, WIRE_REQUEST_ADD, self->payload.data,
+                              self->payload.size, error);
+    if (status != WG_OK)
+        self->ranks[choice->place].refused_ms = zclock_mono();
     return status;
 }
 
@@ -98,6 +101,23 @@ static wg_status_t start_prompt(client_t *self, client_request_t *request,
     return status;
 }
 
+/* The same, at another rank where that one takes nothing: its queue is full, or it has just gone. */
+static wg_status_t start_prompt_or_move(client_t *self, client_request_t *request,
+                                        const client_submission_t *submission, const wire_prompt_t *prompt,
+                                        uint32_t place, uint32_t salt, wg_error_t *error)
+{
+    uint32_t other;
+    uint32_t count = request->count;
+    wg_status_t status = start_prompt(self, request, submission, prompt, place, salt, error);
+    bool none_sent = request->count == count + 1;
+    if (status != WG_E_DISPATCHER_CLOSED || submission->pinned || !none_sent)
+        return status;
+    if (client_choose_rank(self, submission, &other, NULL) != WG_OK || other == place)
+        return status;
+    in_flight_free(request->choices[--request->count]); /* it is in no set any more */
+    return start_prompt(self, request, submission, prompt, other, salt, error);
+}
+
 /* An engine that has an ADD already is told to drop it. */
 static void take_back(client_t *self, client_request_t *request)
 {
@@ -148,7 +168,8 @@ wg_status_t client_submit(client_t *client, const client_submission_t *submissio
         if (i > 0) /* the choices before it are in flight already, and count */
             status = client_choose_rank(client, submission, &place, error);
         if (status == WG_OK)
-            status = start_prompt(client, request, submission, &submission->prompts[i], place, salt, error);
+            status = start_prompt_or_move(client, request, submission, &submission->prompts[i], place, salt,
+                                          error);
     }
     if (status != WG_OK) {
         take_back(client, request);

@@ -10,10 +10,12 @@ struct dispatcher {
     bool registered;      /* by the engine itself, on the route that is up */
     wg_rank_state_t told; /* by the coordinator */
     bool silent;          /* the coordinator is, so nothing more is expected of it */
+    bool rank_silent;
     wire_registration_t registration;
     wire_bytes_t response;
     wire_load_t load;
     int64_t load_ms;
+    int64_t reported_ms;                      /* when the load was last new */
     zhashx_t *in_flight;                      /* by wire id */
     LIST_HEAD(in_flight_list, in_flight) all; /* the same: a hash table finds its next entry slowly */
 };
@@ -51,6 +53,7 @@ void dispatcher_set_route(dispatcher_t *dispatcher, bool up)
 {
     dispatcher->route_up = up;
     dispatcher->registered = dispatcher->registered && up;
+    dispatcher->rank_silent = dispatcher->rank_silent && up;
 }
 
 void dispatcher_set_registered(dispatcher_t *dispatcher)
@@ -68,11 +71,17 @@ void dispatcher_set_silent(dispatcher_t *dispatcher, bool silent)
     dispatcher->silent = silent;
 }
 
+void dispatcher_set_rank_silent(dispatcher_t *dispatcher, bool silent)
+{
+    dispatcher->rank_silent = silent;
+}
+
 static wg_rank_state_t conclude(const dispatcher_t *self)
 {
     bool vouched = self->told == WG_RANK_READY || (self->registered && self->silent);
-    if (self->route_up && (self->state == WG_RANK_READY || vouched))
-        return WG_RANK_READY;
+    bool served = self->state == WG_RANK_READY || self->state == WG_RANK_SILENT;
+    if (self->route_up && (served || vouched))
+        return self->rank_silent ? WG_RANK_SILENT : WG_RANK_READY;
     bool awaits_route = self->state == WG_RANK_HELLO && self->told == WG_RANK_READY;
     if (self->registered || self->told == WG_RANK_HELLO || awaits_route)
         return WG_RANK_HELLO;
@@ -132,16 +141,42 @@ wire_bytes_t dispatcher_response(const dispatcher_t *dispatcher)
     return dispatcher->response;
 }
 
-void dispatcher_set_load(dispatcher_t *dispatcher, const wire_load_t *load, int64_t now_ms)
+static bool is_zero(const wire_load_t *load)
 {
+    return load->waiting == 0 && load->running == 0 && !(load->kv_cache_usage > 0.0);
+}
+
+static bool differs(const wire_load_t *left, const wire_load_t *right)
+{
+    return left->waiting != right->waiting || left->running != right->running ||
+           left->kv_cache_usage < right->kv_cache_usage || left->kv_cache_usage > right->kv_cache_usage;
+}
+
+bool dispatcher_set_load(dispatcher_t *dispatcher, const wire_load_t *load, int64_t now_ms)
+{
+    bool is_new = differs(load, &dispatcher->load) && !is_zero(load);
     dispatcher->load = *load;
     dispatcher->load_ms = now_ms;
+    if (is_new)
+        dispatcher->reported_ms = now_ms;
+    return is_new;
 }
 
 const wire_load_t *dispatcher_load(const dispatcher_t *dispatcher, int64_t *at_ms)
 {
     *at_ms = dispatcher->load_ms;
     return &dispatcher->load;
+}
+
+int64_t dispatcher_reported_ms(const dispatcher_t *dispatcher)
+{
+    return dispatcher->reported_ms;
+}
+
+const wire_load_t *dispatcher_fresh_load(const dispatcher_t *dispatcher, int64_t now_ms)
+{
+    bool fresh = dispatcher->reported_ms > 0 && now_ms - dispatcher->reported_ms <= DISPATCHER_LOAD_FRESH_MS;
+    return fresh ? &dispatcher->load : NULL;
 }
 
 wg_status_t dispatcher_insert(dispatcher_t *dispatcher, in_flight_t *entry, wg_error_t *error)

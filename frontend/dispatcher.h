@@ -3,7 +3,7 @@
  *
  * A rank is READY when its route is up and the coordinator has said so, for an engine that has registered may
  * still wait at the startup gate. While the coordinator is silent the registration must do. Once READY, only
- * the loss of the route ends it. */
+ * the loss of the route ends it; but where nothing comes over that route it is SILENT until something does. */
 #ifndef WG_FRONTEND_DISPATCHER_H
 #define WG_FRONTEND_DISPATCHER_H
 
@@ -25,6 +25,8 @@ void dispatcher_set_registered(dispatcher_t *dispatcher);
 /* What the coordinator says, and whether it has been silent for so long that nothing more is expected. */
 void dispatcher_set_told(dispatcher_t *dispatcher, wg_rank_state_t state);
 void dispatcher_set_silent(dispatcher_t *dispatcher, bool silent);
+/* Whether the rank itself has given no sign of life for too long (rank_silence.h). Not on the next route. */
+void dispatcher_set_rank_silent(dispatcher_t *dispatcher, bool silent);
 /* The engine's ready response, from itself or by way of the coordinator. WG_E_DECODE where it is malformed.
  */
 WG_MUST_CHECK wg_status_t dispatcher_set_response(dispatcher_t *dispatcher, wire_bytes_t response,
@@ -42,9 +44,19 @@ wire_bytes_t dispatcher_response(const dispatcher_t *dispatcher); /* as it came;
 
 /* --- load --- */
 
-void dispatcher_set_load(dispatcher_t *dispatcher, const wire_load_t *load, int64_t now_ms);
+/* What the coordinator publishes of the rank, changed or not. True where the engine must have reported anew:
+ * the numbers differ, and are not the zeros that also stand for an engine that has reported nothing. */
+bool dispatcher_set_load(dispatcher_t *dispatcher, const wire_load_t *load, int64_t now_ms);
 /* The coordinator's last numbers, and when they came (0: never). */
 const wire_load_t *dispatcher_load(const dispatcher_t *dispatcher, int64_t *at_ms);
+/* When they were last seen to be new; 0: never. */
+int64_t dispatcher_reported_ms(const dispatcher_t *dispatcher);
+
+#define DISPATCHER_LOAD_FRESH_MS 10000
+/* The same numbers for the choice of a rank, or NULL where they are older than that, however often they were
+ * repeated: an engine whose requests were all dropped may never report again, and must not be shunned for
+ * ever. If they are still true after all, the next request that goes there makes it report. */
+const wire_load_t *dispatcher_fresh_load(const dispatcher_t *dispatcher, int64_t now_ms);
 
 /* --- the in-flight set: entries by wire id --- */
 

@@ -81,8 +81,7 @@ static void write_ranks(const frontend_t *self, text_buffer_t *out, int64_t now_
         const dispatcher_t *dispatcher = client_dispatcher(self->client, i);
         const wire_load_t *load = client_load(self->client, i, now_ms);
         int64_t since_ms = dispatcher_since_ms(dispatcher);
-        int64_t at_ms;
-        dispatcher_load(dispatcher, &at_ms);
+        int64_t reported_ms = dispatcher_reported_ms(dispatcher);
         const status_json_rank_t row = {
             .rank = dispatcher_rank(dispatcher),
             .state = wg_rank_state_name(dispatcher_state(dispatcher)),
@@ -91,7 +90,7 @@ static void write_ranks(const frontend_t *self, text_buffer_t *out, int64_t now_
             .waiting = load ? load->waiting : -1,
             .running = load ? load->running : -1,
             .kv_cache_usage = load ? load->kv_cache_usage : -1.0,
-            .stats_age_ms = at_ms > 0 ? now_ms - at_ms : -1,
+            .stats_age_ms = reported_ms > 0 ? now_ms - reported_ms : -1,
             .registration = dispatcher_registration(dispatcher),
         };
         if (i > 0)
@@ -141,7 +140,8 @@ static void on_status(void *context, http_exchange_t *exchange)
         text_buffer_text(&body, "null");
     else
         text_buffer_json(&body, error.message, strlen(error.message));
-    text_buffer_text(&body, ",");
+    text_buffer_format(&body, ",\"degraded\":%s,",
+                       client_is_degraded(self->client, now_ms) ? "true" : "false");
     write_ranks(self, &body, now_ms);
     text_buffer_format(&body, ",\"in_flight\":%zu,\"coordinator\":{\"joined\":%s,\"publish_age_ms\":",
                        client_in_flight(self->client), client_joined(self->client) ? "true" : "false");

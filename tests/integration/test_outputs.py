@@ -1,5 +1,6 @@
-"""Outputs that are late, foreign, or report a failure (B040)."""
+"""Outputs that are late, foreign, or report a failure (B039, B040)."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from integration import client
-from integration.cluster import Cluster
+from integration.cluster import PATIENCE, Cluster
 from integration.conftest import NewCluster
 from interop import messages as wire
 from interop.engine import Engine, Request
@@ -110,6 +111,26 @@ def test_an_output_of_a_previous_life_is_aborted_once_a_second(shared_cluster: C
     client.run([client.Job(shared_cluster.port(), [1], 4)])
     engine.withhold(True)
     assert engine.aborted.count("ghost-00000001") == 1
+
+
+def test_an_engine_that_has_lost_an_abort_is_told_again_once_a_second(shared_cluster: Cluster) -> None:
+    engine = shared_cluster.engines[0]
+    with one_request(shared_cluster, stream=True) as (_, request, stream):
+        stream.reset()
+        engine.wait_aborted(request.id)
+    before = orphans(shared_cluster)
+    lines = len(shared_cluster["fe0"].lines)
+    began = time.monotonic()
+    sent = 0
+    while engine.aborted.count(request.id) < 3:
+        assert time.monotonic() - began < PATIENCE, "the ABORT is not repeated"
+        engine.send(1, [engine.output(request, [5])])
+        sent += 1
+        time.sleep(0.005)  # the pace of an engine's steps
+    took = time.monotonic() - began
+    assert engine.aborted.count(request.id) <= 2 + took
+    wait_orphans(shared_cluster, before + sent)
+    assert len(shared_cluster["fe0"].lines) - lines <= 1 + took
 
 
 def test_an_error_of_the_engine_is_a_500(shared_cluster: Cluster) -> None:

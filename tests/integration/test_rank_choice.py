@@ -1,5 +1,6 @@
-"""Which rank gets a request: by load, or as it was told (B011, B024, B031, B032)."""
+"""Which rank gets a request: by load, or as it was told (B011, B024, B030, B031, B032)."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from integration import client
-from integration.cluster import Cluster, rank_states, wait_until
+from integration.cluster import PATIENCE, Cluster, rank_row, rank_states, wait_until
 from integration.conftest import NewCluster
 from interop.engine import Engine
 
@@ -73,6 +74,46 @@ def test_a_rank_that_only_this_frontend_serves_is_idle_when_it_has_nothing_of_ou
     cluster.wait_status("fe0", lambda status: status["ranks"][1]["running"] == 100, "the published load")
     with in_flight(cluster, 4):
         assert shares(cluster.engines) == [1, 1, 1, 1]
+
+
+def test_a_rank_that_never_reports_again_is_not_shunned(new_cluster: NewCluster) -> None:
+    """The only frontend of a rank goes there again at once; several do when the old numbers, which are
+    repeated all the time, are no news any more (B030)."""
+    cluster = new_cluster(3, {"only": "0,1", "fe0": "1-2", "fe1": "1-2"}).start()
+    engines = cluster.start_engines(withhold=True, stats=False)
+    cluster.wait_ready()
+    bad = {"num_waiting_reqs": 5, "num_running_reqs": 106, "kv_cache_usage": 0.9}
+    with ExitStack() as stack:
+        for name, rank in (("only", 0), ("fe0", 2)):
+            body = client.generate_body([1], 8)
+            stack.enter_context(client.open_post(cluster.port(name), body, [(PIN, str(rank))]))
+            engines[rank].wait_added()
+        reported = time.monotonic()
+        for name, rank in (("only", 0), ("fe0", 2), ("fe1", 2)):
+            engines[rank].send_stats(step_counter=1, **bad)
+            cluster.wait_status(
+                name, lambda status: rank_row(status, rank)["running"] == 106, "the bad report"
+            )
+    cluster.wait_idle()
+    with ExitStack() as stack:
+        dropped = time.monotonic()
+        while len(engines[0].added) < 2:
+            assert time.monotonic() - dropped < PATIENCE, "rank 0 is shunned"
+            count = sum(len(engine.added) for engine in engines)
+            stack.enter_context(client.open_post(cluster.port("only"), client.generate_body([2], 8)))
+            wait_until(lambda: sum(len(engine.added) for engine in engines) == count + 1, "an ADD")
+        assert len(engines[1].added) <= 1  # it had its turn among equals
+    cluster.wait_idle()
+    refreshes = cluster.status("coordinator")["counters"]["publishes"]
+    while len(engines[2].added) < 2:
+        assert time.monotonic() - reported < 10 + PATIENCE, "rank 2 is shunned"
+        count = sum(len(engine.added) for engine in engines)
+        with client.open_post(cluster.port("fe1"), client.generate_body([3], 8)):
+            wait_until(lambda: sum(len(engine.added) for engine in engines) == count + 1, "an ADD")
+        cluster.wait_idle("fe1")
+    assert time.monotonic() - reported > 9.9  # while they were new, they were believed
+    assert cluster.status("coordinator")["counters"]["publishes"] > refreshes
+    assert rank_row(cluster.status("fe1"), 2)["running"] == 106  # repeated all the time, and still shown
 
 
 def test_a_pin_is_obeyed_even_where_the_rank_is_loaded(new_cluster: NewCluster) -> None:

@@ -246,6 +246,26 @@ static void test_a_rank_that_has_just_gone_refuses(void **state)
     UNTIL(f, is_in(f, 0, WG_RANK_LOST));
 }
 
+/* A request that may go anywhere moves. The ranks take turns, until one has refused. */
+static void test_a_rank_that_has_just_gone_is_passed_over(void **state)
+{
+    fixture_t *f = *state;
+    wg_error_t error = {0};
+    int in_a_row = 0; /* at rank 1 */
+    bring_up(f, 0);
+    bring_up(f, 1);
+    engine_close_input(f, 0);
+    while (in_a_row < 2 && zclock_mono() < f->deadline_ms) {
+        assert_int_equal(submit(f, 'a', submission(), &error), WG_OK);
+        in_a_row = client_request_rank(f->requests[0].entry, 0) == 1 ? in_a_row + 1 : 0;
+        abort_request(f, 'a', CLIENT_GONE);
+    }
+    assert_int_equal(in_a_row, 2);
+    assert_int_equal(client_in_flight(f->client), 0);
+    engine_close_input(f, 1); /* else it would read an ABORT of more ids than there are letters */
+    UNTIL(f, is_in(f, 0, WG_RANK_LOST) && is_in(f, 1, WG_RANK_LOST));
+}
+
 /* --- the coordinator --- */
 
 static int setup_refused(void **state)
@@ -304,6 +324,8 @@ int main(void)
         TEST(test_a_pinned_request_waits_for_no_other_rank),
         TEST(test_a_draining_client_takes_nothing_more),
         cmocka_unit_test_setup_teardown(test_a_rank_that_has_just_gone_refuses, setup_unlimited, teardown),
+        cmocka_unit_test_setup_teardown(test_a_rank_that_has_just_gone_is_passed_over, setup_unlimited,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_client_that_the_coordinator_refuses_does_not_serve,
                                         setup_refused, teardown),
         TEST(test_what_is_no_control_message_is_counted),

@@ -242,7 +242,9 @@ static void timeouts_that_contradict_each_other(void **state)
                    {"frontends = (", "timeouts = { heartbeat_interval_ms = 20000; };\nfrontends = (",
                     "timeouts.heartbeat_timeout_ms", "10000 must be above heartbeat_interval_ms (20000)", 0},
                    {"frontends = (", "timeouts = { http_idle_ms = 999; };\nfrontends = (",
-                    "timeouts.http_idle_ms", "must be 0 (never) or at least 1000", 0}, );
+                    "timeouts.http_idle_ms", "must be 0 (never) or at least 1000", 0},
+                   {"frontends = (", "timeouts = { rank_silence_ms = 999; };\nfrontends = (",
+                    "timeouts.rank_silence_ms", "must be 0 (no limit) or at least 1000", 0}, );
 }
 
 static void a_text_that_cannot_stand(void **state)

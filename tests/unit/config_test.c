@@ -56,6 +56,7 @@ static void an_absent_key_has_its_default(void **state)
     assert_int_equal(config->timeouts.heartbeat_timeout_ms, 10000);
     assert_int_equal(config->timeouts.waiting_log_ms, 10000);
     assert_int_equal(config->timeouts.http_idle_ms, 120000);
+    assert_int_equal(config->timeouts.rank_silence_ms, 0);
     assert_string_equal(config->log_level, "notice");
     wg_config_destroy(&config);
 }

@@ -25,7 +25,7 @@ static int teardown(void **state)
 
 /* --- the state --- */
 
-/* What happens, and the state after it: a for ABSENT, h for HELLO, y for READY, x for LOST. */
+/* What happens, and the state after it: a for ABSENT, h for HELLO, y for READY, x for LOST, m for SILENT. */
 typedef struct {
     const char *name;
     const char *events; /* see happen */
@@ -45,6 +45,10 @@ static void happen(dispatcher_t *dispatcher, char event)
     case 's': /* the coordinator has been silent for long */
     case 'j': /* it is heard */
         dispatcher_set_silent(dispatcher, event == 's');
+        break;
+    case 'm': /* the rank gives no sign of life */
+    case 'v': /* it does again */
+        dispatcher_set_rank_silent(dispatcher, event == 'm');
         break;
     case 'A': /* the coordinator says so */
         dispatcher_set_told(dispatcher, WG_RANK_ABSENT);
@@ -66,7 +70,9 @@ static void happen(dispatcher_t *dispatcher, char event)
 static void assert_story(const story_t *story)
 {
     static const char letters[] = {
-        [WG_RANK_ABSENT] = 'a', [WG_RANK_HELLO] = 'h', [WG_RANK_READY] = 'y', [WG_RANK_LOST] = 'x'};
+        [WG_RANK_ABSENT] = 'a', [WG_RANK_HELLO] = 'h',  [WG_RANK_READY] = 'y',
+        [WG_RANK_LOST] = 'x',   [WG_RANK_SILENT] = 'm',
+    };
     dispatcher_t *dispatcher = dispatcher_new(3);
     assert_non_null(dispatcher);
     char before = 'a';
@@ -128,6 +134,17 @@ static void test_only_the_loss_of_the_route_ends_ready(void **state)
                    {"the engine registers again", "srurr", "ahyyy"}, {"the route is lost", "srud", "ahyx"},
                    {"the route is lost, and the coordinator does not know yet", "Rud", "ayx"},
                    {"the route is lost, and another engine has already dialled", "RuHd", "ayyh"});
+}
+
+static void test_a_ready_rank_may_be_silent_for_a_time(void **state)
+{
+    (void)state;
+    ASSERT_STORIES({"it gives a sign of life", "Rumv", "aymy"},
+                   {"nothing that others say makes it heard", "RumRsjLAr", "aymmmmmmm"},
+                   {"and when it is heard, it serves, whatever they said", "RumLAv", "aymmmy"},
+                   {"its route is lost", "Rumd", "aymx"},
+                   {"the route is back: whatever is there now is not silent", "Rumdu", "aymxy"},
+                   {"another engine takes its place", "RumdLHruR", "aymxxhhhy"});
 }
 
 static void test_the_ways_back_from_lost(void **state)
@@ -218,14 +235,53 @@ static void test_the_last_load_is_kept_with_its_time(void **state)
     int64_t at_ms = -1;
     const wire_load_t first = {.waiting = 1, .running = 2, .kv_cache_usage = 0.5};
     const wire_load_t second = {.running = 9};
-    dispatcher_set_load(dispatcher, &first, 1000);
+    assert_true(dispatcher_set_load(dispatcher, &first, 1000));
     assert_int_equal(dispatcher_load(dispatcher, &at_ms)->running, 2);
     assert_int_equal(at_ms, 1000);
-    dispatcher_set_load(dispatcher, &second, 2000);
+    assert_true(dispatcher_set_load(dispatcher, &second, 2000));
     assert_int_equal(dispatcher_load(dispatcher, &at_ms)->waiting, 0);
     assert_int_equal(dispatcher_load(dispatcher, &at_ms)->running, 9);
     assert_float_equal(dispatcher_load(dispatcher, &at_ms)->kv_cache_usage, 0.0, 0.0);
     assert_int_equal(at_ms, 2000);
+}
+
+/* The coordinator repeats its numbers every 5 s, whether or not the engine has said anything. */
+static void test_numbers_that_are_only_repeated_grow_old(void **state)
+{
+    dispatcher_t *dispatcher = *state;
+    const wire_load_t bad = {.waiting = 5, .running = 106, .kv_cache_usage = 0.9};
+    const wire_load_t other = {.waiting = 5, .running = 106, .kv_cache_usage = 0.8};
+    int64_t at_ms;
+    assert_null(dispatcher_fresh_load(dispatcher, 1));
+    assert_int_equal(dispatcher_reported_ms(dispatcher), 0);
+    assert_true(dispatcher_set_load(dispatcher, &bad, 1000));
+    for (int64_t now_ms = 6000; now_ms <= 1000 + DISPATCHER_LOAD_FRESH_MS; now_ms += 5000) {
+        assert_false(dispatcher_set_load(dispatcher, &bad, now_ms));
+        assert_int_equal(dispatcher_fresh_load(dispatcher, now_ms)->running, 106);
+    }
+    assert_int_equal(dispatcher_reported_ms(dispatcher), 1000);
+    assert_null(dispatcher_fresh_load(dispatcher, 1001 + DISPATCHER_LOAD_FRESH_MS));
+    assert_false(dispatcher_set_load(dispatcher, &bad, 1001 + DISPATCHER_LOAD_FRESH_MS));
+    assert_null(dispatcher_fresh_load(dispatcher, 1001 + DISPATCHER_LOAD_FRESH_MS));
+    assert_int_equal(dispatcher_load(dispatcher, &at_ms)->running, 106); /* for those who want to see it */
+    assert_int_equal(at_ms, 1001 + DISPATCHER_LOAD_FRESH_MS);
+    assert_true(dispatcher_set_load(dispatcher, &other, 20000));
+    assert_non_null(dispatcher_fresh_load(dispatcher, 20000 + DISPATCHER_LOAD_FRESH_MS));
+}
+
+/* A restarted coordinator publishes zeros for every rank until its engine reports. */
+static void test_zeros_are_no_report(void **state)
+{
+    dispatcher_t *dispatcher = *state;
+    const wire_load_t zeros = {0};
+    const wire_load_t some = {.running = 3};
+    assert_false(dispatcher_set_load(dispatcher, &zeros, 1000));
+    assert_null(dispatcher_fresh_load(dispatcher, 1000));
+    assert_true(dispatcher_set_load(dispatcher, &some, 2000));
+    assert_false(dispatcher_set_load(dispatcher, &zeros, 3000));
+    assert_int_equal(dispatcher_reported_ms(dispatcher), 2000);
+    assert_int_equal(dispatcher_fresh_load(dispatcher, 3000)->running, 0);
+    assert_true(dispatcher_set_load(dispatcher, &some, 4000));
 }
 
 int main(void)
@@ -235,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_the_ways_into_ready),
         cmocka_unit_test(test_what_is_not_enough_for_ready),
         cmocka_unit_test(test_only_the_loss_of_the_route_ends_ready),
+        cmocka_unit_test(test_a_ready_rank_may_be_silent_for_a_time),
         cmocka_unit_test(test_the_ways_back_from_lost),
         cmocka_unit_test(test_a_rank_that_was_never_reached_is_not_lost),
         cmocka_unit_test(test_a_start_that_fails_ends_in_lost),
@@ -242,6 +299,8 @@ int main(void)
         TEST(test_a_response_is_kept_as_it_came),
         TEST(test_a_malformed_response_changes_nothing),
         TEST(test_the_last_load_is_kept_with_its_time),
+        TEST(test_numbers_that_are_only_repeated_grow_old),
+        TEST(test_zeros_are_no_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

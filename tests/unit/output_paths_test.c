@@ -63,7 +63,6 @@ static void test_a_second_connection_replaces_the_first(void **state)
     assert_int_equal(output_paths_find(paths, second), 1);
     assert_int_equal(output_paths_find(paths, first), 1); /* two engines, and their messages mix */
     close(first);
-    output_paths_closed(paths, first); /* its end is noticed late */
     assert_false(output_paths_take_broken(paths, 1));
     close(second);
 }
@@ -77,7 +76,6 @@ static void test_a_second_connection_with_the_same_number_is_another(void **stat
     assert_int_equal(output_paths_find(paths, fd), -1);
     assert_true(output_paths_move(paths, 1, fd));
     assert_int_equal(output_paths_find(paths, fd), 1);
-    output_paths_closed(paths, fd); /* the first of that number */
     assert_false(output_paths_take_broken(paths, 1));
     close(fd);
 }
@@ -88,8 +86,6 @@ static void test_the_last_messages_of_a_connection_are_still_its_places(void **s
     int fd = open_one();
     assert_false(output_paths_move(paths, 1, fd));
     close(fd);
-    assert_int_equal(output_paths_find(paths, fd), 1);
-    output_paths_closed(paths, fd);
     assert_int_equal(output_paths_find(paths, fd), 1);
     assert_true(output_paths_take_broken(paths, 1));
     assert_false(output_paths_take_broken(paths, 1));
@@ -117,8 +113,12 @@ static void test_after_a_break_the_next_connection_is_another(void **state)
     int first = open_one();
     int second = open_one();
     assert_false(output_paths_move(paths, 1, first));
+    assert_false(output_paths_is_unknown(paths, 1));
+    assert_true(output_paths_is_unknown(paths, 0));
+    assert_true(output_paths_knows(paths, first));
+    assert_false(output_paths_knows(paths, second));
     close(first);
-    output_paths_closed(paths, first);
+    assert_true(output_paths_knows(paths, first));
     assert_true(output_paths_move(paths, 1, second));
     assert_false(output_paths_take_broken(paths, 1)); /* told already */
     close(second);
@@ -154,7 +154,6 @@ static void test_what_is_forgotten_was_not_there(void **state)
     assert_false(output_paths_move(paths, 1, first));
     output_paths_forget(paths, 1);
     assert_int_equal(output_paths_find(paths, first), -1);
-    output_paths_closed(paths, first);
     assert_false(output_paths_take_broken(paths, 1));
     assert_false(output_paths_move(paths, 1, second));
     close(first);

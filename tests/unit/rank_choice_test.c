@@ -64,6 +64,18 @@ static void test_an_unknown_load_counts_as_none(void **state)
     assert_score(stale, 6.0);
 }
 
+/* The coordinator publishes zeros for a rank that has never reported. */
+static void test_published_zeros_count_as_unknown(void **state)
+{
+    (void)state;
+    for (uint32_t clients = 1; clients < 4; clients++) {
+        for (size_t in_flight = 0; in_flight < 4; in_flight++) {
+            rank_choice_candidate_t nothing = unknown(clients, in_flight);
+            assert_score(loaded(clients, in_flight, 0, 0, 0.0), rank_choice_score(&nothing));
+        }
+    }
+}
+
 /* An idle rank's last report can show a request that has ended since (protocol.md 9). */
 static void test_the_only_frontend_knows_that_its_rank_is_idle(void **state)
 {
@@ -177,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_the_score_is_the_larger_of_own_and_reported),
         cmocka_unit_test(test_what_waits_at_a_full_cache_weighs_more),
         cmocka_unit_test(test_an_unknown_load_counts_as_none),
+        cmocka_unit_test(test_published_zeros_count_as_unknown),
         cmocka_unit_test(test_the_only_frontend_knows_that_its_rank_is_idle),
         cmocka_unit_test(test_the_smallest_score_wins_wherever_the_scan_starts),
         cmocka_unit_test(test_ties_rotate),

@@ -237,7 +237,8 @@ static void test_each_state_has_a_name(void **state)
     assert_string_equal(wg_rank_state_name(WG_RANK_HELLO), "hello");
     assert_string_equal(wg_rank_state_name(WG_RANK_READY), "ready");
     assert_string_equal(wg_rank_state_name(WG_RANK_LOST), "lost");
-    assert_string_equal(wg_rank_state_name((wg_rank_state_t)4), "unknown");
+    assert_string_equal(wg_rank_state_name(WG_RANK_SILENT), "silent");
+    assert_string_equal(wg_rank_state_name((wg_rank_state_t)5), "unknown");
 }
 
 static void test_malformed_messages_are_refused(void **state)
