@@ -96,6 +96,7 @@ typedef struct wg_config {
         int64_t max_choices;      /* n */
         int64_t max_prompts;      /* of one completions request */
         int64_t max_logprobs;     /* logprobs and prompt_logprobs; -1: any number */
+        int64_t max_output_bytes; /* of one frame of an engine's outputs */
     } limits;
     struct {
         int64_t lame_duck_ms; /* of a frontend that was told to stop: it is not ready, but still serves */
@@ -107,6 +108,7 @@ typedef struct wg_config {
         int64_t heartbeat_interval_ms; /* ZMTP, on every ROUTER that engines dial */
         int64_t heartbeat_timeout_ms;
         int64_t rank_silence_ms;  /* a rank with work that gives no sign of life for so long; 0: no limit */
+        int64_t zmq_handshake_ms; /* for a connection to a ZMQ port to become one */
         int64_t waiting_log_ms;   /* how often missing ranks are named while the cluster starts */
         int64_t wave_repeat_ms;   /* a running lockstep group is woken again so often */
         int64_t wave_watchdog_ms; /* one that shows no sign for so long is pinged */

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #define TCP "tcp://"
 #define IPC "ipc://"
@@ -177,6 +178,15 @@ bool config_address_parse(const char *text, const char *bind_key, config_target_
             "`%.64s` is a wildcard: give the address that engines reach, and put the wildcard in `%s`", text,
             bind_key);
     return true;
+}
+
+void config_address_text(const char *text, const config_target_t *target, char out[WG_ADDRESS_SIZE])
+{
+    static const char localhost[] = TCP "localhost:";
+    if (strncasecmp(text, localhost, sizeof localhost - 1) == 0)
+        snprintf(out, WG_ADDRESS_SIZE, TCP "127.0.0.1:%u", (unsigned)target->port);
+    else
+        snprintf(out, WG_ADDRESS_SIZE, "%s", text);
 }
 
 bool config_http_parse(const char *text, config_http_t *out, char reason[CONFIG_REASON_SIZE])

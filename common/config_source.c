@@ -114,12 +114,18 @@ static const char *comment_end(const scan_t *scan)
     const char *end;
     if (left >= 2 && memcmp(scan->at, "/*", 2) == 0) {
         end = memmem(scan->at + 2, left - 2, "*/", 2);
-        return end ? end + 2 : scan->end;
+        return end ? end + 2 : NULL;
     }
     if (*scan->at != '#' && (left < 2 || memcmp(scan->at, "//", 2) != 0))
         return NULL;
     end = memchr(scan->at, '\n', left);
     return end ? end : scan->end;
+}
+
+/* libconfig takes the rest of the file for the comment, with all the keys in it. */
+static bool is_open_comment(const scan_t *scan)
+{
+    return scan->at[0] == '/' && scan->at[1] == '*' && !comment_end(scan);
 }
 
 /* libconfig 1.5 reads an integer without L by atoi, which cuts 5000000000 to 705032704, and lets a wider hex
@@ -181,6 +187,9 @@ static wg_status_t check_text(const text_buffer_t *text, text_buffer_t *out, con
         if (strncmp(scan.at, "@include", strlen("@include")) == 0)
             return config_source_fail(error, path, scan.line, SYNTAX,
                                       "@include is not supported: one file describes the cluster");
+        if (is_open_comment(&scan))
+            return config_source_fail(error, path, scan.line, SYNTAX,
+                                      "the comment that begins here has no end");
         copy_token(&scan);
     }
     text_buffer_bytes(out, "", 1);

@@ -124,6 +124,10 @@ static const config_key_t keys[] = {
      "prompts of one completions request"},
     {"limits", "max_logprobs", &config_type_int, IN_CONFIG(limits.max_logprobs), 0, -1, 1000000, "20",
      "`logprobs` and `prompt_logprobs` of a request; -1: any number, and -1 for all is allowed"},
+    {"limits", "max_output_bytes", &config_type_int, IN_CONFIG(limits.max_output_bytes), 0, 1 << 16,
+     INT64_C(1) << 36, "268435456",
+     "one frame of an engine's outputs; an engine that sends a larger one is disconnected, and its requests "
+     "fail"},
 
     {"timeouts", "heartbeat_interval_ms", &config_type_int, IN_CONFIG(timeouts.heartbeat_interval_ms), 0, 100,
      HOUR_MS, "2000", "how often the connection to each engine is probed"},
@@ -134,6 +138,8 @@ static const config_key_t keys[] = {
      "a rank with requests in flight that is connected but gives no sign of life for so long ends them and "
      "gets no more until it does: no output, no change of its queue counts, no answer when asked (it answers "
      "between two steps); 0: no limit, else at least 1000 and longer than its longest step"},
+    {"timeouts", "zmq_handshake_ms", &config_type_int, IN_CONFIG(timeouts.zmq_handshake_ms), 0, 100, HOUR_MS,
+     "30000", "how long a connection to a ZMQ port may take to say what it is, before it is closed"},
     {"timeouts", "waiting_log_ms", &config_type_int, IN_CONFIG(timeouts.waiting_log_ms), 0, 100, HOUR_MS,
      "10000", "how often the log names the ranks that are still missing"},
     {"timeouts", "wave_repeat_ms", &config_type_int, IN_CONFIG(timeouts.wave_repeat_ms), 0, 10, HOUR_MS,

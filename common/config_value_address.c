@@ -11,7 +11,7 @@ static wg_status_t read_address(const config_value_t *value, const config_node_t
     const config_key_t *bind = value->key + 1;
     if (!config_address_parse(config_node_text(node), bind->name, &target, reason))
         return config_fail(value->reading, value->place, "%s", reason);
-    snprintf(endpoint->address, sizeof endpoint->address, "%s", config_node_text(node));
+    config_address_text(config_node_text(node), &target, endpoint->address);
     return WG_OK;
 }
 
@@ -43,7 +43,7 @@ static wg_status_t read_bind(const config_value_t *value, const config_node_t *n
         return config_fail(value->reading, value->place, "%s", reason);
     if (target.ipc != (strncmp(endpoint->address, "ipc:", 4) == 0))
         return config_fail(value->reading, value->place, "must have the transport of `%s`", address->name);
-    snprintf(endpoint->bind, sizeof endpoint->bind, "%s", config_node_text(node));
+    config_address_text(config_node_text(node), &target, endpoint->bind);
     return WG_OK;
 }
 

@@ -24,7 +24,6 @@ enum {
     SWEEP_MS = 1000,
     SETTLE_MS = 10,
     REGISTRATION_MAX = 1 << 20,
-    OUTPUTS_MAX = 1 << 28,
     DRAIN_MAX =
         1 << 16, /* messages read before a loss is reported: more than any backlog of a dying engine */
     LATE_REGISTRATION_MS = 1000,
@@ -416,7 +415,7 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
         .type = ZMQ_PULL,
         .heartbeat_interval_ms = options->heartbeat_interval_ms,
         .heartbeat_timeout_ms = options->heartbeat_timeout_ms,
-        .max_message_bytes = OUTPUTS_MAX,
+        .max_message_bytes = options->max_output_bytes,
     };
     wg_status_t status = receiver_bind(&self->output, loop, &output, options->output, on_output, self, error);
     /* the input last: an engine that has just registered may be sent requests at once */

@@ -41,7 +41,8 @@ typedef struct {
     uint32_t rank_count;
     int64_t heartbeat_interval_ms;
     int64_t heartbeat_timeout_ms;
-    int send_hwm; /* messages queued for one rank before engine_link_send refuses */
+    int64_t max_output_bytes; /* of one frame; a larger one costs its sender the connection. 0: no limit */
+    int send_hwm;             /* messages queued for one rank before engine_link_send refuses */
     faults_t *faults;
     const engine_link_events_t *events; /* must outlive the link */
     void *context;                      /* given to every callback */

@@ -1,6 +1,7 @@
 #include "common/process.h"
 
 #include "common/log.h"
+#include "common/socket.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -214,6 +215,7 @@ static int run(const process_program_t *program, const wg_config_t *config, cons
     process.signals = (zmq_pollitem_t){.fd = open_signals(), .events = ZMQ_POLLIN};
     process.loop = zloop_new();
     zsys_set_max_sockets(0);
+    socket_set_handshake_limit(config->timeouts.zmq_handshake_ms);
     if (!process.loop || process.signals.fd == -1 ||
         zloop_poller(process.loop, &process.signals, on_signals, &process) != 0) {
         log_error("cannot start why=%s", strerror(errno));

@@ -4,7 +4,18 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define IPC "ipc://"
+
+/* One for the process, as no socket has a reason to differ, and each one that forgot it would be a hole. */
+static int handshake_limit_ms = 30000;
+
+void socket_set_handshake_limit(int64_t limit_ms)
+{
+    handshake_limit_ms = (int)limit_ms;
+}
 
 static bool set_int(zsock_t *socket, int option, int value)
 {
@@ -21,6 +32,7 @@ static bool set_options(zsock_t *socket, const socket_options_t *options, bool i
     ok = ok && set_int(socket, ZMQ_RCVHWM, 0);
     ok = ok && set_int(socket, ZMQ_SNDHWM, options->send_hwm);
     ok = ok && zmq_setsockopt(zsock_resolve(socket), ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes) == 0;
+    ok = ok && set_int(socket, ZMQ_HANDSHAKE_IVL, handshake_limit_ms);
     ok = ok && set_int(socket, ZMQ_IPV6, ipv6);
     if (interval_ms > 0) {
         ok = ok && set_int(socket, ZMQ_HEARTBEAT_IVL, interval_ms);
@@ -47,39 +59,70 @@ static zsock_t *socket_new(const socket_options_t *options, const char *address)
     return socket;
 }
 
-/* True where the path is ours now. The descriptor stays open on purpose: the lock lasts as long as the
- * process. */
-static bool lock_ipc_path(const char *path)
+/* --- ipc paths. Each of these: NULL, or why not --- */
+
+static const char *make_folder_of(const char *path)
+{
+    char folder[WG_ADDRESS_SIZE];
+    size_t length = (size_t)(strrchr(path, '/') - path); /* the config takes absolute paths only */
+    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
+    return length == 0 || mkdir(folder, 0700) == 0 || errno == EEXIST ? NULL : strerror(errno);
+}
+
+/* The descriptor stays open on purpose: the lock lasts as long as the process. */
+static const char *lock_path(const char *path)
 {
     char lock[WG_ADDRESS_SIZE + 8];
     snprintf(lock, sizeof lock, "%s.lock", path);
-    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd == -1)
-        return false;
+        return strerror(errno);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
+        return NULL;
     close(fd);
-    errno = EADDRINUSE;
-    return false;
+    return strerror(EADDRINUSE);
+}
+
+static const char *check_for_files(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0)
+        return errno == ENOENT ? NULL : strerror(errno);
+    return S_ISSOCK(found.st_mode) ? NULL : "something that is no socket is in its place";
+}
+
+static const char *claim_path(const char *path)
+{
+    const char *why = make_folder_of(path);
+    if (!why)
+        why = lock_path(path);
+    return why ? why : check_for_files(path);
+}
+
+/* --- */
+
+static const char *bind_to(zsock_t *socket, const char *address)
+{
+    const char *why = NULL;
+    if (strncmp(address, IPC, strlen(IPC)) == 0)
+        why = claim_path(address + strlen(IPC));
+    if (why || zmq_bind(zsock_resolve(socket), address) == 0)
+        return why;
+    if (errno == ENODEV) /* libzmq takes what is not a number for the name of a network interface */
+        return "a host name cannot be bound; give an address of this machine in the key's `_bind`";
+    return zmq_strerror(errno);
 }
 
 wg_status_t socket_bind(zsock_t **out, const socket_options_t *options, const config_endpoint_t *endpoint,
                         wg_error_t *error)
 {
-    static const char ipc[] = "ipc://";
     const char *address = endpoint->bind;
     zsock_t *socket = socket_new(options, address);
-    bool bound = socket != NULL;
-    *out = NULL;
-    if (bound && strncmp(address, ipc, sizeof ipc - 1) == 0)
-        bound = lock_ipc_path(address + sizeof ipc - 1);
-    if (!bound || zmq_bind(zsock_resolve(socket), address) != 0) {
-        int cause = errno;
+    const char *why = socket ? bind_to(socket, address) : zmq_strerror(errno);
+    if (why)
         zsock_destroy(&socket);
-        return WG_FAIL(error, SYSTEM, address, zmq_strerror(cause));
-    }
     *out = socket;
-    return WG_OK;
+    return why ? WG_FAIL(error, SYSTEM, address, why) : WG_OK;
 }
 
 wg_status_t socket_connect(zsock_t **out, const socket_options_t *options, const char *address,

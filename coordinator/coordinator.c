@@ -1,5 +1,6 @@
 #include "coordinator/coordinator_parts.h"
 
+#include "common/exposure.h"
 #include "common/log.h"
 #include "coordinator/startup_report.h"
 #include "coordinator/status_http.h"
@@ -173,6 +174,7 @@ static wg_status_t open_slot(coordinator_t *self, wg_error_t *error)
         .rank_count = config->ranks.count,
         .heartbeat_interval_ms = config->timeouts.heartbeat_interval_ms,
         .heartbeat_timeout_ms = config->timeouts.heartbeat_timeout_ms,
+        .max_output_bytes = config->limits.max_output_bytes,
         .send_hwm = 1000,
         .faults = self->faults,
         .events = &slot_events,
@@ -268,6 +270,7 @@ wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_
     log_notice("listening handshake=%s http=%s:%u ranks=%u lockstep=%s", config->coordinator.handshake.bind,
                config->coordinator.http.host, http_server_port(self->http), config->ranks.count,
                config->ranks.lockstep ? "true" : "false");
+    exposure_warn(config, NULL);
     *out = self;
     return WG_OK;
 }

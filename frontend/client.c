@@ -320,6 +320,7 @@ static wg_status_t open_links(client_t *self, wg_error_t *error)
         .rank_count = self->frontend->rank_count,
         .heartbeat_interval_ms = config->timeouts.heartbeat_interval_ms,
         .heartbeat_timeout_ms = config->timeouts.heartbeat_timeout_ms,
+        .max_output_bytes = config->limits.max_output_bytes,
         /* an ADD, and later an ABORT, for each request that may be in flight, of three frames each */
         .send_hwm = (int)(6 * config->limits.max_in_flight + 1000),
         .faults = self->faults,

@@ -1,5 +1,6 @@
 #include "frontend/frontend.h"
 
+#include "common/exposure.h"
 #include "common/log.h"
 #include "common/rank_map.h"
 #include "frontend/frontend_http.h"
@@ -45,6 +46,7 @@ wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *con
     rank_map_text(ranks, sizeof ranks, self->self->ranks, self->self->rank_count);
     log_notice("listening http=%s:%u input=%s output=%s ranks=[%s]", self->self->http.host,
                http_server_port(self->http), self->self->input.bind, self->self->output.bind, ranks);
+    exposure_warn(config, self->self);
     *out = self;
     return WG_OK;
 }

@@ -218,6 +218,7 @@ class Engine:
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.RCVHWM, 0)
         socket.setsockopt(zmq.SNDHWM, 0)
+        socket.setsockopt(zmq.IPV6, int("[" in address))
         if kind == zmq.DEALER and self._identity:
             socket.setsockopt(zmq.IDENTITY, self._identity)
         socket.connect(address)

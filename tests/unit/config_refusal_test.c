@@ -74,11 +74,11 @@ static void a_syntax_error(void **state)
         {"frontends = (", "x = @;\nfrontends = (", "syntax", "syntax error", 0}, );
 }
 
-static void a_string_without_an_end(void **state)
+static void a_string_or_a_comment_without_an_end(void **state)
 {
     (void)state;
     assert_refused_at("model = { name = \"demo\\\"", 1, "syntax", "syntax error");
-    assert_refused_at("/* model", 1, "frontends", "is required");
+    assert_refused_at("\n/* model", 2, "syntax", "the comment that begins here has no end");
 }
 
 static void a_key_that_stands_twice(void **state)
@@ -372,7 +372,7 @@ int main(void)
         cmocka_unit_test(a_nul_byte),
         cmocka_unit_test(an_empty_file),
         cmocka_unit_test(a_syntax_error),
-        cmocka_unit_test(a_string_without_an_end),
+        cmocka_unit_test(a_string_or_a_comment_without_an_end),
         cmocka_unit_test(a_key_that_stands_twice),
         cmocka_unit_test(deep_nesting),
         cmocka_unit_test(an_unknown_key_at_any_level),
