@@ -1,10 +1,13 @@
 #include "common/http_internal.h"
 
+#include "common/log.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -33,6 +36,10 @@
 /* Accepted beyond max_connections, so that a busy process can say that it is busy, and that it lives: whoever
  * probes it would else restart it. Above that the listener pauses. */
 #define SURPLUS_CONNECTIONS 64u
+
+/* What a process has open besides connections, some 35: ZeroMQ's own, epoll sets, timers, files. The rest is
+ * for connections to the ZeroMQ ports that nobody expects. */
+#define OWN_DESCRIPTORS 128u
 
 /* Runs of libmicrohttpd before the loop's other sockets have their turn. */
 #define RUNS_AT_ONCE 32u
@@ -183,7 +190,33 @@ static wg_status_t join_loop(http_server_t *self, wg_error_t *error)
     return status;
 }
 
-void http_server_set_limits(http_server_options_t *options, const wg_config_t *config)
+/* Without a free descriptor, accept fails at once and again: libzmq's thread spins then, and so does
+ * libmicrohttpd while it has no connection to close. So HTTP never gets the last ones. */
+static wg_status_t fit_connections(http_server_options_t *options, size_t peer_connections, wg_error_t *error)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return WG_FAIL(error, SYSTEM, "descriptor limit", strerror(errno));
+    /* A peer may dial again before the end of its old connection is seen. */
+    size_t others = OWN_DESCRIPTORS + 2 * peer_connections + SURPLUS_CONNECTIONS;
+    if (limit.rlim_cur <= others) {
+        char why[96];
+        snprintf(why, sizeof why, "it is %llu, and this process needs %zu besides its HTTP connections",
+                 (unsigned long long)limit.rlim_cur, others);
+        return WG_FAIL(error, SYSTEM, "descriptor limit (RLIMIT_NOFILE)", why);
+    }
+    if (options->max_connections <= limit.rlim_cur - others)
+        return WG_OK;
+    log_warning("limits.max_connections is more than the descriptor limit allows configured=%zu used=%zu "
+                "descriptors=%llu",
+                options->max_connections, (size_t)limit.rlim_cur - others,
+                (unsigned long long)limit.rlim_cur);
+    options->max_connections = (size_t)limit.rlim_cur - others;
+    return WG_OK;
+}
+
+wg_status_t http_server_set_limits(http_server_options_t *options, const wg_config_t *config,
+                                   size_t peer_connections, wg_error_t *error)
 {
     options->max_body_bytes = (size_t)config->limits.max_body_bytes;
     options->max_connections = (size_t)config->limits.max_connections;
@@ -192,6 +225,7 @@ void http_server_set_limits(http_server_options_t *options, const wg_config_t *c
     options->idle_timeout_ms = config->timeouts.http_idle_ms;
     options->header_timeout_ms = config->timeouts.http_header_ms;
     options->body_timeout_ms = config->timeouts.http_body_ms;
+    return fit_connections(options, peer_connections, error);
 }
 
 wg_status_t http_server_new(http_server_t **out, zloop_t *loop, const http_server_options_t *options,

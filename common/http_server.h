@@ -67,8 +67,11 @@ typedef struct {
     void *context; /* given to every handler */
 } http_server_options_t;
 
-/* Sets the sizes, numbers and times that the configuration has for any process. */
-void http_server_set_limits(http_server_options_t *options, const wg_config_t *config);
+/* Sets the sizes, numbers and times that the configuration has for any process. Where the descriptor limit
+ * does not allow that many connections beside those of the ZeroMQ sockets, peer_connections at most, they are
+ * fewer, and the log says so; WG_E_SYSTEM where it allows none. */
+WG_MUST_CHECK wg_status_t http_server_set_limits(http_server_options_t *options, const wg_config_t *config,
+                                                 size_t peer_connections, wg_error_t *error);
 
 /* Binds and starts listening. WG_E_SYSTEM names the address and the reason (taken, not ours, ...).
  *

@@ -177,6 +177,8 @@ static void block_signals(void)
 {
     sigset_t set = stop_signals();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN); /* by default these two end a process, and here they mean nothing */
+    signal(SIGUSR2, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 

@@ -209,6 +209,10 @@ static wg_status_t open_wave_sockets(coordinator_t *self, wg_error_t *error)
     return status;
 }
 
+/* To each rank the handshake, the slot's input and output, publish and reports; to each frontend the control
+ * link and the publisher. */
+enum { CONNECTIONS_PER_RANK = 5, CONNECTIONS_PER_FRONTEND = 2 };
+
 static wg_status_t open_http(coordinator_t *self, wg_error_t *error)
 {
     http_server_options_t options = {
@@ -217,8 +221,10 @@ static wg_status_t open_http(coordinator_t *self, wg_error_t *error)
         .route_count = status_http_route_count,
         .context = self,
     };
-    http_server_set_limits(&options, self->config);
-    return http_server_new(&self->http, self->loop, &options, error);
+    size_t peers = (size_t)CONNECTIONS_PER_RANK * self->config->ranks.count +
+                   (size_t)CONNECTIONS_PER_FRONTEND * self->config->frontend_count;
+    wg_status_t status = http_server_set_limits(&options, self->config, peers, error);
+    return status == WG_OK ? http_server_new(&self->http, self->loop, &options, error) : status;
 }
 
 /* The handshake comes last: whoever can dial it finds every address of its INIT bound. */

@@ -6,6 +6,9 @@
 #include "frontend/frontend_http.h"
 #include "frontend/frontend_parts.h"
 
+/* To each rank an input and an output, to the coordinator the control link and the load feed. */
+enum { CONNECTIONS_PER_RANK = 2, CONNECTIONS_TO_COORDINATOR = 2 };
+
 static wg_status_t open_http(frontend_t *self, zloop_t *loop, wg_error_t *error)
 {
     http_server_options_t options = {
@@ -14,8 +17,9 @@ static wg_status_t open_http(frontend_t *self, zloop_t *loop, wg_error_t *error)
         .route_count = frontend_http_route_count,
         .context = self,
     };
-    http_server_set_limits(&options, self->config);
-    return http_server_new(&self->http, loop, &options, error);
+    size_t peers = CONNECTIONS_TO_COORDINATOR + (size_t)CONNECTIONS_PER_RANK * self->self->rank_count;
+    wg_status_t status = http_server_set_limits(&options, self->config, peers, error);
+    return status == WG_OK ? http_server_new(&self->http, loop, &options, error) : status;
 }
 
 wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *config, const char *name,
@@ -44,8 +48,10 @@ wg_status_t frontend_new(frontend_t **out, zloop_t *loop, const wg_config_t *con
     }
     char ranks[128];
     rank_map_text(ranks, sizeof ranks, self->self->ranks, self->self->rank_count);
-    log_notice("listening http=%s:%u input=%s output=%s ranks=[%s]", self->self->http.host,
-               http_server_port(self->http), self->self->input.bind, self->self->output.bind, ranks);
+    log_notice("listening http=%s:%u input=%s output=%s ranks=[%s] lame_duck_ms=%lld drain_ms=%lld",
+               self->self->http.host, http_server_port(self->http), self->self->input.bind,
+               self->self->output.bind, ranks, (long long)config->timeouts.lame_duck_ms,
+               (long long)config->timeouts.drain_ms);
     exposure_warn(config, self->self);
     *out = self;
     return WG_OK;

@@ -127,9 +127,13 @@ static void finish_stream(generation_t *self)
 
 /* --- the request's events --- */
 
+/* What waits for it is dropped: as an event it would take its memory twice more, for a reader that may never
+ * come. */
 static void stop_slow_reader(generation_t *self, size_t unread)
 {
     wg_error_t error;
+    for (uint32_t i = 0; i < self->answer.choice_count; i++)
+        answer_sent(&self->answer.choices[i]);
     client_abort(self->all->client, self->request, CLIENT_SLOW_CONSUMER);
     WG_FAIL(&error, SLOW_CONSUMER, self->id, unread);
     end_badly(self, &error);

@@ -4,6 +4,7 @@ WG_BUILD names the build folder. At the end every process must exit with 0 on SI
 a sanitizer or a failed assertion.
 """
 
+import json
 import os
 import re
 import shutil
@@ -44,21 +45,28 @@ def wait_until(condition: Callable[[], Any], what: str | Callable[[], str], time
 
 
 class Process:
-    """A program under test. Its standard error is its log."""
+    """A program under test. Its standard error is its log; with --events, its standard output is a list of them."""
 
     def __init__(self, name: str, *command: str | Path) -> None:
         self.name = name
         self.lines: list[str] = []
+        self.events: list[dict[str, Any]] = []
         self.may_end_with = {0}
         self._changed = threading.Condition()
         self._process = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if "--events" in command else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        if self._process.stdout:
+            threading.Thread(target=self._read_events, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def log(self) -> str:
@@ -114,6 +122,12 @@ class Process:
         code = self._process.returncode
         wrong = [] if code in self.may_end_with else [f"{self.name} ended with {code}"]
         return wrong + [f"{self.name} logged: {line}" for line in self.lines if BAD_WORDS.search(line)]
+
+    def _read_events(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            if line.endswith(b"\n"):  # a killed process may leave half a line
+                self.events.append(json.loads(line))
 
     def _read(self) -> None:
         assert self._process.stderr
@@ -175,8 +189,11 @@ class Cluster:
     def start_coordinator(self) -> Process:
         return self._start("coordinator", "wavegate-coordinator", "-c", self.config)
 
-    def start_frontend(self, name: str = "fe0") -> Process:
-        return self._start(name, "wavegate-frontend", "-c", self.config, "-n", name)
+    def start_frontend(self, name: str = "fe0", descriptors: str = "") -> Process:
+        """descriptors: its limit when it starts, "soft:hard"."""
+        command = ("-c", self.config, "-n", name)
+        before = ("prlimit", f"--nofile={descriptors}") if descriptors else ()
+        return self._start(name, "wavegate-frontend", *command, before=before)
 
     def start_fake_engines(self, ranks: str | None = None, *options: str) -> Process:
         """The C program, for a range of ranks (all of them)."""
@@ -281,10 +298,12 @@ class Cluster:
 
     # --- inside ---
 
-    def _start(self, name: str, program: str, *options: str | Path) -> Process:
+    def _start(
+        self, name: str, program: str, *options: str | Path, before: tuple[str, ...] = ()
+    ) -> Process:
         path = build_folder() / program
         assert path.exists(), f"{path} is not built"
-        process = Process(name, path, *options)
+        process = Process(name, *before, path, *options)
         self.processes.append(process)
         self._running[name] = process
         self._ports.pop(name, None)
