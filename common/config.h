@@ -36,6 +36,9 @@ typedef struct {
     config_http_t http;
 } config_frontend_t;
 
+/* What becomes of a coordinator whose ranks have not all started in time. */
+typedef enum { CONFIG_STARTUP_WAIT, CONFIG_STARTUP_EXIT } config_startup_t;
+
 /* A LoRA adapter, which requests name in `model`. */
 typedef struct {
     char *name;
@@ -110,6 +113,8 @@ typedef struct wg_config {
         int64_t rank_silence_ms;  /* a rank with work that gives no sign of life for so long; 0: no limit */
         int64_t zmq_handshake_ms; /* for a connection to a ZMQ port to become one */
         int64_t waiting_log_ms;   /* how often missing ranks are named while the cluster starts */
+        int64_t startup_ms;       /* for every rank to start, from the coordinator's start on; 0: no limit */
+        config_startup_t on_startup_timeout;
         int64_t wave_repeat_ms;   /* a running lockstep group is woken again so often */
         int64_t wave_watchdog_ms; /* one that shows no sign for so long is pinged */
         int64_t http_idle_ms;     /* an HTTP connection without any traffic is closed; 0: never */

@@ -84,6 +84,9 @@ static wg_status_t check_timeouts(const config_reading_t *reading)
         return config_fail(reading, &silence,
                            "%" PRId64 " is out of range, must be 0 (no limit) or at least 1000",
                            config->timeouts.rank_silence_ms);
+    const config_place_t startup = {"timeouts", 0, "on_startup_timeout"};
+    if (config->timeouts.on_startup_timeout == CONFIG_STARTUP_EXIT && config->timeouts.startup_ms == 0)
+        return config_fail(reading, &startup, "\"exit\" needs a limit: startup_ms is 0 (none)");
     return WG_OK;
 }
 

@@ -142,6 +142,13 @@ static const config_key_t keys[] = {
      "30000", "how long a connection to a ZMQ port may take to say what it is, before it is closed"},
     {"timeouts", "waiting_log_ms", &config_type_int, IN_CONFIG(timeouts.waiting_log_ms), 0, 100, HOUR_MS,
      "10000", "how often the log names the ranks that are still missing"},
+    {"timeouts", "startup_ms", &config_type_int, IN_CONFIG(timeouts.startup_ms), 0, 0, DAY_MS, "0",
+     "how long after the coordinator's start every rank is to be ready; 0: no limit, for only you know how "
+     "long your engines load"},
+    {"timeouts", "on_startup_timeout", &config_type_startup, IN_CONFIG(timeouts.on_startup_timeout), 0, 0, 0,
+     "wait",
+     "what the coordinator does then, beyond an error that names the missing ranks: `wait` for them, or "
+     "`exit` with status 1, unless it found ranks running when it started"},
     {"timeouts", "wave_repeat_ms", &config_type_int, IN_CONFIG(timeouts.wave_repeat_ms), 0, 10, HOUR_MS,
      "500", "how often a running lockstep group is told again to run, for a rank that missed it"},
     {"timeouts", "wave_watchdog_ms", &config_type_int, IN_CONFIG(timeouts.wave_watchdog_ms), 0, 100, HOUR_MS,

@@ -253,6 +253,30 @@ const config_type_t config_type_backend = {
     "string", CONFIG_NODE_TEXT, read_backend, fall_back_text, is_set_text, print_text,
 };
 
+static const char *const startup_names[] = {
+    [CONFIG_STARTUP_WAIT] = "wait",
+    [CONFIG_STARTUP_EXIT] = "exit",
+};
+
+static wg_status_t read_startup(const config_value_t *value, const config_node_t *node)
+{
+    config_startup_t *out = config_value_field(value);
+    const char *text = config_node_text(node);
+    *out = strcmp(text, startup_names[CONFIG_STARTUP_EXIT]) == 0 ? CONFIG_STARTUP_EXIT : CONFIG_STARTUP_WAIT;
+    if (strcmp(text, startup_names[*out]) != 0)
+        return config_fail(value->reading, value->place, "must be wait or exit, not `%.64s`", text);
+    return WG_OK;
+}
+
+static void print_startup(const config_key_t *key, const void *base, FILE *stream)
+{
+    config_value_print_text(startup_names[*(const config_startup_t *)config_value_at(key, base)], stream);
+}
+
+const config_type_t config_type_startup = {
+    "string", CONFIG_NODE_TEXT, read_startup, NULL, NULL, print_startup,
+};
+
 /* --- lists --- */
 
 static bool holds(const int64_t *items, uint32_t count, int64_t item)

@@ -41,6 +41,7 @@ extern const config_type_t config_type_name; /* of a frontend */
 extern const config_type_t config_type_host;
 extern const config_type_t config_type_level;   /* of the log */
 extern const config_type_t config_type_backend; /* of structured outputs */
+extern const config_type_t config_type_startup; /* config_startup_t */
 extern const config_type_t config_type_ints;    /* no duplicates */
 extern const config_type_t config_type_ranks;   /* needs ranks.count to be read before */
 extern const config_type_t config_type_address;

@@ -122,6 +122,7 @@ struct process {
     zmq_pollitem_t signals;
     bool stopping;
     bool interrupted;
+    bool failed;
 };
 
 zloop_t *process_loop(const process_t *process)
@@ -140,6 +141,12 @@ static int on_end(zloop_t *loop, int timer, void *context)
 void process_end(process_t *process)
 {
     zloop_timer(process->loop, 0, 1, on_end, NULL);
+}
+
+void process_fail(process_t *process)
+{
+    process->failed = true;
+    process_end(process);
 }
 
 static int on_signals(zloop_t *loop, zmq_pollitem_t *item, void *context)
@@ -233,7 +240,7 @@ static int run(const process_program_t *program, const wg_config_t *config, cons
     close(process.signals.fd);
     if (status == WG_OK)
         log_notice("stopped");
-    return status == WG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return status == WG_OK && !process.failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int process_main(const process_program_t *program, int argc, char **argv)

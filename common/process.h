@@ -26,7 +26,7 @@ typedef struct {
     void (*close)(void **self);
 } process_program_t;
 
-/* Returns what main is to return: 0, 1 where it could not start, 2 for a fault of the command line or the
+/* Returns what main is to return: 0, 1 where it could not start or failed, 2 for a fault of the command line or the
  * configuration. The reason is on standard error. */
 int process_main(const process_program_t *program, int argc, char **argv);
 
@@ -34,5 +34,8 @@ zloop_t *process_loop(const process_t *process);
 
 /* Ends the loop after this turn. */
 void process_end(process_t *process);
+
+/* The same, and the exit status is 1. The caller has logged why. */
+void process_fail(process_t *process);
 
 #endif

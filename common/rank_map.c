@@ -62,23 +62,67 @@ bool rank_map_client_index(const wg_config_t *config, const config_frontend_t *f
     return true;
 }
 
-const char *rank_map_text(char *text, size_t size, const uint32_t *ranks, size_t count)
+/* A text that grows by items, each complete or replaced by the mark of a cut. */
+typedef struct {
+    char *text;
+    size_t size;
+    size_t used;
+    size_t cut_at; /* the last place between two items where the mark still fits */
+} list_t;
+
+static list_t list_begin(char *text, size_t size)
 {
-    static const char cut[] = ", ...";
-    size_t used = 0;
-    size_t cut_at = 0; /* the last place between two ranks where the mark of a cut still fits */
     if (size > 0)
         text[0] = '\0';
-    for (size_t i = 0; i < count && size > 0; i++) {
-        const char *separator = i == 0 ? "" : ", ";
-        if (used + strlen(cut) < size)
-            cut_at = used;
-        int length = snprintf(text + used, size - used, "%s%u", separator, ranks[i]);
-        if (used + (size_t)length >= size) {
-            snprintf(text + cut_at, size - cut_at, "%s", cut_at == 0 ? cut + strlen(", ") : cut);
-            break;
-        }
-        used += (size_t)length;
+    return (list_t){.text = text, .size = size};
+}
+
+/* False where the item did not fit: the text is complete then. */
+static bool list_add(list_t *list, const char *item)
+{
+    static const char cut[] = ", ...";
+    const char *separator = list->used == 0 ? "" : ", ";
+    if (list->size == 0)
+        return false;
+    if (list->used + strlen(cut) < list->size)
+        list->cut_at = list->used;
+    size_t left = list->size - list->used;
+    size_t length = (size_t)snprintf(list->text + list->used, left, "%s%s", separator, item);
+    if (length >= left) {
+        snprintf(list->text + list->cut_at, list->size - list->cut_at, "%s",
+                 list->cut_at == 0 ? cut + strlen(", ") : cut);
+        return false;
+    }
+    list->used += length;
+    return true;
+}
+
+const char *rank_map_text(char *text, size_t size, const uint32_t *ranks, size_t count)
+{
+    list_t list = list_begin(text, size);
+    bool fits = true;
+    for (size_t i = 0; i < count && fits; i++) {
+        char item[16];
+        snprintf(item, sizeof item, "%u", ranks[i]);
+        fits = list_add(&list, item);
+    }
+    return text;
+}
+
+const char *rank_map_ranges(char *text, size_t size, const uint32_t *ranks, size_t count)
+{
+    list_t list = list_begin(text, size);
+    bool fits = true;
+    for (size_t i = 0; i < count && fits;) {
+        char item[32];
+        uint32_t first = ranks[i++];
+        while (i < count && ranks[i] == ranks[i - 1] + 1)
+            i++;
+        if (ranks[i - 1] == first)
+            snprintf(item, sizeof item, "%u", first);
+        else
+            snprintf(item, sizeof item, "%u-%u", first, ranks[i - 1]);
+        fits = list_add(&list, item);
     }
     return text;
 }

@@ -33,5 +33,7 @@ WG_MUST_CHECK bool rank_map_client_index(const wg_config_t *config, const config
 
 /* "0, 1, 5": into text, cut with "..." where it does not fit. Returns text. */
 const char *rank_map_text(char *text, size_t size, const uint32_t *ranks, size_t count);
+/* The same as ranges, of an ascending list: "0-3, 7". */
+const char *rank_map_ranges(char *text, size_t size, const uint32_t *ranks, size_t count);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MESSAGE_MAX = 1 << 26 };
+enum { MESSAGE_MAX = 1 << 26, LOOK_MS = 1000 };
 
 typedef struct {
     const config_frontend_t *config;
@@ -25,6 +25,9 @@ struct control {
     receiver_t *receiver;
     msgpack_sbuffer frame;
     peer_t *peers; /* beside config->frontends */
+    zloop_t *loop;
+    int timer;
+    int64_t looked_ms;
 };
 
 static bool is_connected(const peer_t *peer, int64_t now_ms)
@@ -186,6 +189,26 @@ static void on_message(void *context, const message_t *message)
     }
 }
 
+/* A frontend that died says nothing; one that was only stopped joins again with its next beat. */
+static int on_look_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    control_t *self = context;
+    int64_t now_ms = zclock_mono();
+    bool stopped = now_ms - self->looked_ms > INT64_C(2) * LOOK_MS; /* it was we, and the beats are unread */
+    self->looked_ms = now_ms;
+    for (uint32_t i = 0; !stopped && i < self->config->frontend_count; i++) {
+        peer_t *peer = &self->peers[i];
+        if (!peer->joined || is_connected(peer, now_ms))
+            continue;
+        peer->joined = false;
+        log_warning("frontend gone name=%s silent_ms=%lld", peer->config->name,
+                    (long long)(now_ms - peer->last_beat_ms));
+    }
+    return 0;
+}
+
 int64_t control_in_flight(const control_t *control, uint32_t rank, int64_t now_ms)
 {
     int64_t sum = 0;
@@ -230,6 +253,9 @@ wg_status_t control_new(control_t **out, zloop_t *loop, const wg_config_t *confi
         .faults = faults,
         .events = events,
         .context = context,
+        .loop = loop,
+        .timer = -1,
+        .looked_ms = zclock_mono(),
     };
     msgpack_sbuffer_init(&self->frame);
     const socket_options_t router = {
@@ -245,11 +271,13 @@ wg_status_t control_new(control_t **out, zloop_t *loop, const wg_config_t *confi
     if (new_peers(self))
         status = receiver_bind(&self->receiver, loop, &router, &config->coordinator.control, on_message, self,
                                error);
-    if (status == WG_OK)
-        *out = self;
-    else
+    if (status != WG_OK) {
         control_destroy(&self);
-    return status;
+        return status;
+    }
+    self->timer = zloop_timer(loop, LOOK_MS, 0, on_look_timer, self);
+    *out = self;
+    return WG_OK;
 }
 
 void control_destroy(control_t **control)
@@ -257,6 +285,8 @@ void control_destroy(control_t **control)
     control_t *self = *control;
     if (!self)
         return;
+    if (self->timer != -1)
+        zloop_timer_end(self->loop, self->timer);
     receiver_destroy(&self->receiver);
     for (uint32_t i = 0; self->peers && i < self->config->frontend_count; i++)
         free(self->peers[i].in_flight);

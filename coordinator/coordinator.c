@@ -13,21 +13,26 @@ static void on_rank_changed(void *context, uint32_t rank, wg_rank_state_t before
     wg_rank_state_t state = rank_table_get(self->ranks, rank)->state;
     log_notice("rank changed rank=%u state=%s was=%s", rank, wg_rank_state_name(state),
                wg_rank_state_name(before));
-    if (state == WG_RANK_LOST)
+    /* What was reported of a rank before its HELLO is of an engine that an earlier life of ours knew. */
+    bool outdated = state == WG_RANK_LOST || (state == WG_RANK_HELLO && before == WG_RANK_ABSENT);
+    if (outdated)
         load_board_clear(self->loads, rank);
-    if (state == WG_RANK_LOST && self->publisher)
+    if (outdated && self->publisher)
         publisher_loads_changed(self->publisher);
     if (self->engine_publisher)
         engine_publisher_ranks_changed(self->engine_publisher);
     if (self->waves && state == WG_RANK_READY)
         wave_driver_rank_changed(self->waves);
     control_rank_changed(self->control, rank);
+    if (startup_deadline_rank_changed(self->startup, rank, before))
+        log_notice("every rank has started");
 }
 
 /* A frontend knows of a rank what we do not: we were restarted, and its engine will not register again. */
 static void on_learned_rank(void *context, const wire_control_entry_t *known)
 {
     coordinator_t *self = context;
+    startup_deadline_learned(self->startup, known->rank, known->number);
     if (!rank_table_learn(self->ranks, known, zclock_mono()))
         return;
     log_notice("rank learned from a frontend rank=%u", known->rank);
@@ -164,6 +169,34 @@ static int on_waiting_timer(zloop_t *loop, int timer, void *context)
     return 0;
 }
 
+/* Once: the ranks that are missing then are shown by the status route, and by the waiting line. */
+static int on_startup_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    coordinator_t *self = context;
+    int64_t now_ms = zclock_mono();
+    uint64_t subscriptions =
+        self->engine_publisher ? engine_publisher_subscriptions(self->engine_publisher) : 0;
+    wg_error_t error;
+    self->startup_timer = -1;
+    if (!startup_deadline_passed(self->startup, now_ms))
+        return 0;
+    for (startup_phase_t phase = 0; phase < STARTUP_PHASE_COUNT; phase++) {
+        if (startup_deadline_fault(self->startup, phase, subscriptions, now_ms, &error))
+            log_error("%s: %s", wg_status_name(error.status), error.message);
+    }
+    bool ends = startup_deadline_ends(self->startup, now_ms);
+    log_error(
+        "not all ranks have started in time missing=%u limit=%lld ms; %s; if engines need longer, raise "
+        "timeouts.startup_ms",
+        startup_deadline_missing(self->startup), (long long)self->config->timeouts.startup_ms,
+        ends ? "giving up (timeouts.on_startup_timeout)" : "going on, and waiting for the others");
+    if (ends)
+        self->on_give_up(self->context);
+    return 0;
+}
+
 static wg_status_t open_slot(coordinator_t *self, wg_error_t *error)
 {
     const wg_config_t *config = self->config;
@@ -247,7 +280,8 @@ static wg_status_t open_all(coordinator_t *self, wg_error_t *error)
     return status;
 }
 
-wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_t *config, wg_error_t *error)
+wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_t *config,
+                            coordinator_give_up_fn *on_give_up, void *context, wg_error_t *error)
 {
     wg_status_t status = WG_FAIL(error, SYSTEM, "coordinator", "out of memory");
     coordinator_t *self = calloc(1, sizeof *self);
@@ -256,7 +290,10 @@ wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_
         return status;
     self->config = config;
     self->loop = loop;
+    self->on_give_up = on_give_up;
+    self->context = context;
     self->waiting_timer = -1;
+    self->startup_timer = -1;
     self->faults = faults_new();
     self->loads = load_board_new(config->ranks.count, config->ranks.lockstep);
     self->all_ranks = malloc(config->ranks.count * sizeof *self->all_ranks);
@@ -265,14 +302,20 @@ wg_status_t coordinator_new(coordinator_t **out, zloop_t *loop, const wg_config_
     if (self->faults && self->loads && self->all_ranks)
         status = rank_table_new(&self->ranks, config->ranks.count, config->ranks.lockstep, on_rank_changed,
                                 self, error);
-    if (status == WG_OK)
-        status = open_all(self, error);
+    if (status == WG_OK) {
+        self->startup = startup_deadline_new(config, self->ranks, zclock_mono());
+        status =
+            self->startup ? open_all(self, error) : WG_FAIL(error, SYSTEM, "coordinator", "out of memory");
+    }
     if (status != WG_OK) {
         coordinator_destroy(&self);
         return status;
     }
     size_t period_ms = (size_t)config->timeouts.waiting_log_ms;
     self->waiting_timer = zloop_timer(loop, period_ms, 0, on_waiting_timer, self);
+    if (config->timeouts.startup_ms > 0)
+        self->startup_timer =
+            zloop_timer(loop, (size_t)config->timeouts.startup_ms, 1, on_startup_timer, self);
     log_notice("listening handshake=%s http=%s:%u ranks=%u lockstep=%s", config->coordinator.handshake.bind,
                config->coordinator.http.host, http_server_port(self->http), config->ranks.count,
                config->ranks.lockstep ? "true" : "false");
@@ -288,6 +331,8 @@ void coordinator_destroy(coordinator_t **coordinator)
         return;
     if (self->waiting_timer != -1)
         zloop_timer_end(self->loop, self->waiting_timer);
+    if (self->startup_timer != -1)
+        zloop_timer_end(self->loop, self->startup_timer);
     http_server_destroy(&self->http);
     handshake_destroy(&self->handshake);
     wave_driver_destroy(&self->waves);
@@ -297,6 +342,7 @@ void coordinator_destroy(coordinator_t **coordinator)
     engine_publisher_destroy(&self->engine_publisher);
     publisher_destroy(&self->publisher);
     control_destroy(&self->control);
+    startup_deadline_destroy(&self->startup);
     rank_table_destroy(&self->ranks);
     load_board_destroy(&self->loads);
     faults_destroy(&self->faults);

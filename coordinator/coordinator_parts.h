@@ -15,6 +15,7 @@
 #include "coordinator/publisher.h"
 #include "coordinator/rank_probe.h"
 #include "coordinator/rank_table.h"
+#include "coordinator/startup_deadline.h"
 #include "coordinator/wave_driver.h"
 
 struct coordinator {
@@ -33,7 +34,11 @@ struct coordinator {
     wave_driver_t *waves; /* NULL for independent ranks */
     control_t *control;
     http_server_t *http;
+    startup_deadline_t *startup;
+    coordinator_give_up_fn *on_give_up;
+    void *context;
     int waiting_timer;
+    int startup_timer;
     uint64_t reports;
     uint64_t stale_reports;
 };

@@ -4,11 +4,12 @@
  * connection; whether it lives, the client slot's route tells. */
 #include "coordinator/handshake.h"
 
+#include "common/connection.h"
 #include "common/log.h"
 #include "common/receiver.h"
 #include "common/wire_handshake.h"
 
-enum { MESSAGE_MAX = 1 << 16, OFFER_MS = 1000 };
+enum { MESSAGE_MAX = 1 << 16, OFFER_MS = 1000, UNREAD_MAX = 1000 };
 
 struct handshake {
     handshake_options_t options;
@@ -16,6 +17,7 @@ struct handshake {
     msgpack_sbuffer init;
     zloop_t *loop;
     int offer_timer;
+    connection_t *connections; /* by rank: the one that its last HELLO came over */
 };
 
 /* False where no engine of that rank is connected. */
@@ -46,11 +48,8 @@ static void send_init(handshake_t *self, uint32_t rank)
 
 /* An engine says HELLO once, and waits. If that went to an earlier life of ours, or was lost with its connection, it is
  * connected and silent. One that has its INIT and loads does not read a second. */
-static int on_offer_timer(zloop_t *loop, int timer, void *context)
+static void offer_inits(handshake_t *self)
 {
-    (void)loop;
-    (void)timer;
-    handshake_t *self = context;
     for (uint32_t rank = 0; rank < rank_table_count(self->options.ranks); rank++) {
         const rank_table_rank_t *state = rank_table_get(self->options.ranks, rank);
         bool expected = state->state == WG_RANK_ABSENT || state->state == WG_RANK_LOST;
@@ -58,14 +57,51 @@ static int on_offer_timer(zloop_t *loop, int timer, void *context)
             continue;
         log_notice("engine is connected, but its HELLO was lost; it has its INIT now, perhaps again rank=%u",
                    rank);
+        self->connections[rank] = (connection_t){0}; /* which one it went out on is not told */
         rank_table_offered(self->options.ranks, rank, zclock_mono());
     }
+}
+
+/* The connection of the engine that dialled has ended before its registration: it died while it loaded, and no route of the
+ * client slot tells. If it lives after all, and only the connection was lost, it dials again and is offered its INIT. */
+static bool has_left(const handshake_t *self, uint32_t rank)
+{
+    const rank_table_rank_t *state = rank_table_get(self->options.ranks, rank);
+    return state->state == WG_RANK_HELLO && !state->registered && self->connections[rank].fd != 0 &&
+           !connection_is_open(self->connections[rank]);
+}
+
+static void find_those_that_left(handshake_t *self)
+{
+    uint32_t count = rank_table_count(self->options.ranks);
+    uint32_t first = 0;
+    while (first < count && !has_left(self, first))
+        first++;
+    /* What the engine sent before it closed the connection may be unread, such as its READY. */
+    if (first == count || receiver_drain(self->receiver, UNREAD_MAX) == UNREAD_MAX)
+        return;
+    for (uint32_t rank = first; rank < count; rank++) {
+        if (!has_left(self, rank))
+            continue;
+        log_warning("engine left while it loaded rank=%u", rank);
+        rank_table_left(self->options.ranks, rank, zclock_mono());
+    }
+}
+
+static int on_offer_timer(zloop_t *loop, int timer, void *context)
+{
+    (void)loop;
+    (void)timer;
+    handshake_t *self = context;
+    offer_inits(self);
+    find_those_that_left(self); /* last: the ROUTER may notice later than we that their connections ended */
     return 0;
 }
 
-static wg_status_t handle_hello(handshake_t *self, uint32_t rank, wg_error_t *error)
+static wg_status_t handle_hello(handshake_t *self, uint32_t rank, int source, wg_error_t *error)
 {
     rank_table_t *ranks = self->options.ranks;
+    self->connections[rank] = source >= 0 ? connection_of(source) : (connection_t){0};
     if (rank_table_get(ranks, rank)->route_up)
         engine_link_sweep(self->options.slot); /* a restarted engine may dial before its loss was seen */
     wg_status_t status = rank_table_hello(ranks, rank, zclock_mono(), error);
@@ -85,7 +121,7 @@ static wg_status_t handle_message(handshake_t *self, uint32_t rank, const messag
     if (status != WG_OK)
         return status;
     if (handshake.kind == WIRE_HANDSHAKE_HELLO)
-        return handle_hello(self, rank, error);
+        return handle_hello(self, rank, message->source, error);
     return rank_table_ready(self->options.ranks, rank, handshake.parallel_config_hash, zclock_mono(), error);
 }
 
@@ -132,8 +168,11 @@ wg_status_t handshake_new(handshake_t **out, zloop_t *loop, const handshake_opti
         .heartbeat_timeout_ms = options->config->timeouts.heartbeat_timeout_ms,
         .max_message_bytes = MESSAGE_MAX,
     };
-    wg_status_t status = receiver_bind(&self->receiver, loop, &router,
-                                       &options->config->coordinator.handshake, on_message, self, error);
+    wg_status_t status = WG_FAIL(error, SYSTEM, "handshake", "out of memory");
+    self->connections = calloc(rank_table_count(options->ranks), sizeof *self->connections);
+    if (self->connections)
+        status = receiver_bind(&self->receiver, loop, &router, &options->config->coordinator.handshake,
+                               on_message, self, error);
     if (status == WG_OK) {
         self->offer_timer = zloop_timer(loop, OFFER_MS, 0, on_offer_timer, self);
         *out = self;
@@ -152,6 +191,7 @@ void handshake_destroy(handshake_t **handshake)
         zloop_timer_end(self->loop, self->offer_timer);
     receiver_destroy(&self->receiver);
     msgpack_sbuffer_destroy(&self->init);
+    free(self->connections);
     free(self);
     *handshake = NULL;
 }

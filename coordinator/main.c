@@ -1,11 +1,16 @@
 #include "common/process.h"
 #include "coordinator/coordinator.h"
 
+static void on_give_up(void *context)
+{
+    process_fail(context);
+}
+
 static wg_status_t open_coordinator(void **self, process_t *process, const wg_config_t *config,
                                     const char *name, wg_error_t *error)
 {
     (void)name;
-    return coordinator_new((coordinator_t **)self, process_loop(process), config, error);
+    return coordinator_new((coordinator_t **)self, process_loop(process), config, on_give_up, process, error);
 }
 
 /* Nobody waits for an answer from the coordinator, so there is nothing to finish. */

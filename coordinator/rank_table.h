@@ -76,7 +76,7 @@ void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms);
 
 /* The client slot's route came up or was lost. */
 void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms);
-/* An engine in HELLO left before it had its INIT. */
+/* An engine in HELLO left before it had its INIT, or while it loaded. */
 void rank_table_left(rank_table_t *table, uint32_t rank, int64_t now_ms);
 
 #endif

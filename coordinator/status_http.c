@@ -4,6 +4,8 @@
 #include "coordinator/coordinator_parts.h"
 #include "coordinator/startup_report.h"
 
+#include <string.h>
+
 /* At least one rank serves. */
 static void on_health(void *context, http_exchange_t *exchange)
 {
@@ -77,6 +79,27 @@ static void write_waves(const coordinator_t *self, text_buffer_t *out)
                        (unsigned long long)waves.raises);
 }
 
+static void write_startup(const coordinator_t *self, text_buffer_t *out, uint64_t subscriptions,
+                          int64_t now_ms)
+{
+    int64_t limit_ms = self->config->timeouts.startup_ms;
+    bool passed = startup_deadline_passed(self->startup, now_ms);
+    bool first = true;
+    wg_error_t error;
+    text_buffer_format(out,
+                       ",\"startup\":{\"missing\":%u,\"limit_ms\":", startup_deadline_missing(self->startup));
+    status_json_number(out, limit_ms > 0 ? limit_ms : -1);
+    text_buffer_text(out, ",\"timeouts\":[");
+    for (startup_phase_t phase = 0; passed && phase < STARTUP_PHASE_COUNT; phase++) {
+        if (!startup_deadline_fault(self->startup, phase, subscriptions, now_ms, &error))
+            continue;
+        text_buffer_text(out, first ? "" : ",");
+        text_buffer_json(out, error.message, strlen(error.message));
+        first = false;
+    }
+    text_buffer_text(out, "]}");
+}
+
 static void on_status(void *context, http_exchange_t *exchange)
 {
     const coordinator_t *self = context;
@@ -100,6 +123,7 @@ static void on_status(void *context, http_exchange_t *exchange)
     write_ranks(self, &body, now_ms);
     write_frontends(self, &body, now_ms);
     write_waves(self, &body);
+    write_startup(self, &body, subscriptions, now_ms);
     text_buffer_format(&body,
                        ",\"counters\":{\"reports\":%llu,\"stale_reports\":%llu,\"publishes\":%llu,\"engine_"
                        "subscriptions\":%llu},"

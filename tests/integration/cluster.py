@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ class Cluster:
         stats_sockets: bool = True,
         eos_token_ids: list[int] | None = None,
         limits: dict[str, int] | None = None,
-        timeouts: dict[str, int] | None = None,
+        timeouts: dict[str, int | str] | None = None,
         adapters: dict[str, tuple[int, str]] | None = None,
         model: str = "",
     ) -> None:
@@ -320,10 +320,14 @@ class Cluster:
         return self.address[name]
 
     def _config_text(
-        self, coordinator: dict[str, str], lockstep: bool, limits: dict[str, int], timeouts: dict[str, int]
+        self,
+        coordinator: dict[str, str],
+        lockstep: bool,
+        limits: Mapping[str, int],
+        timeouts: Mapping[str, int | str],
     ) -> str:
-        limits = {"max_in_flight": 4096, "max_connections": 4096} | limits
-        timeouts = {"drain_ms": 0} | timeouts  # a test that ends with requests in flight does not wait for them
+        limits = {"max_in_flight": 4096, "max_connections": 4096, **limits}
+        timeouts = {"drain_ms": 0, **timeouts}  # a test that ends with requests in flight does not wait for them
         group = "lockstep = false;"
         if lockstep:
             port = self.master_port = _free_port()
@@ -355,9 +359,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _group(name: str, values: dict[str, int]) -> str:
+def _group(name: str, values: Mapping[str, int | str]) -> str:
     return (
-        f"{name} = {{ " + " ".join(f"{key} = {value};" for key, value in values.items()) + " };"
+        f"{name} = {{ " + " ".join(f"{key} = {json.dumps(value)};" for key, value in values.items()) + " };"
         if values
         else ""
     )

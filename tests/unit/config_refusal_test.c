@@ -216,6 +216,8 @@ static void limits_and_timeouts_name_their_range(void **state)
     for (const config_key_t *key = keys; key < keys + count; key++) {
         if (strcmp(key->section, "limits") != 0 && strcmp(key->section, "timeouts") != 0)
             continue;
+        if (key->type != &config_type_int)
+            continue;
         ranges++;
         const long long wrong[] = {(long long)key->min - 1, (long long)key->max + 1};
         for (size_t i = 0; i < 2; i++) {
@@ -244,7 +246,9 @@ static void timeouts_that_contradict_each_other(void **state)
                    {"frontends = (", "timeouts = { http_idle_ms = 999; };\nfrontends = (",
                     "timeouts.http_idle_ms", "must be 0 (never) or at least 1000", 0},
                    {"frontends = (", "timeouts = { rank_silence_ms = 999; };\nfrontends = (",
-                    "timeouts.rank_silence_ms", "must be 0 (no limit) or at least 1000", 0}, );
+                    "timeouts.rank_silence_ms", "must be 0 (no limit) or at least 1000", 0},
+                   {"frontends = (", "timeouts = { on_startup_timeout = \"exit\"; };\nfrontends = (",
+                    "timeouts.on_startup_timeout", "\"exit\" needs a limit: startup_ms is 0 (none)", 0}, );
 }
 
 static void a_text_that_cannot_stand(void **state)
@@ -254,7 +258,9 @@ static void a_text_that_cannot_stand(void **state)
                    {"\"demo\"", "\"a\\nb\"", "model.name", "holds a control character", 0},
                    {"\"demo\"", "\"\\xff\"", "model.name", "is not UTF-8", 0},
                    {"frontends = (", "log_level = \"info\";\nfrontends = (", "log_level",
-                    "must be error, warning, notice or debug, not `info`", 0}, );
+                    "must be error, warning, notice or debug, not `info`", 0},
+                   {"frontends = (", "timeouts = { on_startup_timeout = \"\"; };\nfrontends = (",
+                    "timeouts.on_startup_timeout", "must be wait or exit, not ``", 0}, );
 }
 
 static void a_name_that_no_frontend_may_have(void **state)

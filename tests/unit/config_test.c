@@ -55,6 +55,8 @@ static void an_absent_key_has_its_default(void **state)
     assert_int_equal(config->timeouts.heartbeat_interval_ms, 2000);
     assert_int_equal(config->timeouts.heartbeat_timeout_ms, 10000);
     assert_int_equal(config->timeouts.waiting_log_ms, 10000);
+    assert_int_equal(config->timeouts.startup_ms, 0);
+    assert_int_equal(config->timeouts.on_startup_timeout, CONFIG_STARTUP_WAIT);
     assert_int_equal(config->timeouts.http_idle_ms, 120000);
     assert_int_equal(config->timeouts.rank_silence_ms, 0);
     assert_string_equal(config->log_level, "notice");
@@ -337,7 +339,8 @@ static void what_is_printed_loads_to_the_same_values(void **state)
                                          "input = \"tcp://[::1]:29562\"; input_bind = \"tcp://[::]:29562\""));
     assert_round_trip(config_of_replaced(CONFIG_RANKS, CONFIG_RANKS
                                          "log_level = \"debug\"; limits = { max_body_bytes = 1073741824; };\n"
-                                         "timeouts = { http_idle_ms = 0; heartbeat_interval_ms = 100; };\n"));
+                                         "timeouts = { http_idle_ms = 0; heartbeat_interval_ms = 100; "
+                                         "startup_ms = 3000; on_startup_timeout = \"exit\"; };\n"));
 }
 
 static char *printed_keys(void)

@@ -122,6 +122,27 @@ static void ranks_are_listed_as_text(void **state)
     assert_text(2, ranks, 1, "0");
 }
 
+static void assert_ranges(size_t size, const uint32_t *ranks, size_t count, const char *expected)
+{
+    char *text = malloc(size);
+    assert_non_null(text);
+    assert_ptr_equal(rank_map_ranges(text, size, ranks, count), text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void neighbours_are_listed_as_ranges(void **state)
+{
+    (void)state;
+    static const uint32_t ranks[] = {0, 1, 2, 3, 7, 9, 10};
+    assert_ranges(64, ranks, 7, "0-3, 7, 9-10");
+    assert_ranges(64, ranks, 4, "0-3");
+    assert_ranges(64, ranks + 4, 1, "7");
+    assert_ranges(64, ranks, 0, "");
+    assert_ranges(12, ranks, 7, "0-3, 7, ...");
+    assert_ranges(9, ranks, 7, "0-3, ...");
+}
+
 static void a_list_that_does_not_fit_ends_in_dots(void **state)
 {
     (void)state;
@@ -149,6 +170,7 @@ int main(void)
         cmocka_unit_test(a_rank_outside_has_no_client),
         cmocka_unit_test(both_sides_agree_on_the_index),
         cmocka_unit_test(ranks_are_listed_as_text),
+        cmocka_unit_test(neighbours_are_listed_as_ranges),
         cmocka_unit_test(a_list_that_does_not_fit_ends_in_dots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
