@@ -9,8 +9,8 @@
 #include "common/engine_link.h"
 
 #include "common/connection.h"
+#include "common/link_cuts.h"
 #include "common/log.h"
-#include "common/output_paths.h"
 #include "common/rank_map.h"
 #include "common/receiver.h"
 #include "common/socket_monitor.h"
@@ -28,7 +28,6 @@ enum {
         1 << 16, /* messages read before a loss is reported: more than any backlog of a dying engine */
     LATE_REGISTRATION_MS = 1000,
     DEATH_MS = 1000,
-    WAKING_MS = 2000,     /* after a stop the ends of connections are learned within this time */
     LAST_ABORTS_MS = 500, /* closing waits so long for ABORTs that are not sent yet */
 };
 
@@ -50,18 +49,15 @@ struct engine_link {
     receiver_t *output;
     socket_monitor_t *input_monitor;
     socket_monitor_t *output_monitor;
-    route_t *routes;              /* beside options.ranks */
-    output_paths_t *output_paths; /* the same */
+    route_t *routes;   /* beside options.ranks */
+    link_cuts_t *cuts; /* the same */
     turn_t *sweep_turn;
     int sweep_timer;
     int settle_timer;    /* -1: not running */
     int64_t sentinel_ms; /* when the last death sentinel came; 0: never */
-    int64_t swept_ms;    /* when the sweep timer was last here */
-    int64_t woken_ms;    /* when we went on after such a stop that engines may have given us up; 0: never */
-    /* since the last settling: */
-    uint32_t unexplained;     /* input connections that ended, when just woken, and no loss found for them */
-    uint32_t unknown_outputs; /* output connections that ended, and it is not known whose they were */
-    bool is_no_engine;        /* the output connection whose end is told next */
+    uint64_t sentinels;  /* ever */
+    bool death_awaited;  /* a sentinel came, and no route was lost since: said once, should it be forged */
+    bool is_no_engine;   /* the output connection whose end is told next */
 };
 
 /* clang-format off */
@@ -83,6 +79,11 @@ bool engine_link_route_up(const engine_link_t *link, uint32_t rank)
 bool engine_link_death_reported(const engine_link_t *link)
 {
     return link->sentinel_ms > 0 && zclock_mono() - link->sentinel_ms <= DEATH_MS;
+}
+
+uint64_t engine_link_sentinels(const engine_link_t *link)
+{
+    return link->sentinels;
 }
 
 void engine_link_watch(engine_link_t *link, uint32_t rank)
@@ -158,12 +159,8 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->state = ROUTE_LOST;
     route->registered = false;
     route->lost_now = false;
-    uint32_t place = (uint32_t)(route - self->routes);
-    if (self->unexplained > 0)
-        self->unexplained--;
-    if (self->unknown_outputs > 0 && output_paths_is_unknown(self->output_paths, place))
-        self->unknown_outputs--;
-    output_paths_forget(self->output_paths, place);
+    self->death_awaited = false;
+    link_cuts_lost(self->cuts, (uint32_t)(route - self->routes));
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -221,23 +218,21 @@ static bool is_sentinel(const message_t *message)
 
 static void report_cut(engine_link_t *self, uint32_t place, const char *why)
 {
-    if (self->routes[place].state != ROUTE_UP)
+    if (self->routes[place].state != ROUTE_UP || !self->options.events->on_cut)
         return;
     log_notice("messages may be lost rank=%u why=%s", self->options.ranks[place], why);
     self->options.events->on_cut(self->options.context, self->options.ranks[place]);
 }
 
-/* A rank's first message over a connection: what was on its way over the one before is lost, though we may learn of that one's
- * end much later. */
 static void note_connection(engine_link_t *self, const message_t *message)
 {
     if (!self->options.events->sender_of || message->source <= 0 ||
-        output_paths_find(self->output_paths, message->source) >= 0)
+        link_cuts_knows(self->cuts, message->source))
         return;
     int64_t rank = self->options.events->sender_of(self->options.context, message->frames, message->count);
     int64_t place =
         rank < 0 ? -1 : rank_map_find(self->options.ranks, self->options.rank_count, (uint32_t)rank);
-    if (place >= 0 && output_paths_move(self->output_paths, (uint32_t)place, message->source))
+    if (place >= 0 && link_cuts_moved(self->cuts, (uint32_t)place, message->source))
         report_cut(self, (uint32_t)place, "its outputs come over another connection now");
 }
 
@@ -245,8 +240,10 @@ static void on_output(void *context, const message_t *message)
 {
     engine_link_t *self = context;
     if (is_sentinel(message)) {
-        if (!engine_link_death_reported(self))
+        if (!self->death_awaited)
             log_notice("an engine says that it is dying; checking every route");
+        self->death_awaited = true;
+        self->sentinels++;
         self->sentinel_ms = zclock_mono();
         turn_schedule(self->sweep_turn);
     } else if (message->count == 0) {
@@ -313,36 +310,16 @@ static void on_sweep_turn(void *context)
     engine_link_sweep(context);
 }
 
-/* Why messages from or to that place may have been lost; NULL: none were. */
-static const char *cut_of(engine_link_t *self, uint32_t place)
-{
-    bool unknown = output_paths_is_unknown(self->output_paths, place);
-    if (output_paths_take_broken(self->output_paths, place))
-        return "the connection of its outputs ended";
-    if (self->unknown_outputs > 0 && unknown)
-        return "a connection ended that may have been that of its outputs";
-    return self->unexplained > 0 ? "connections ended while this process was stopped" : NULL;
-}
-
-/* A dying engine loses both its connections, so this is judged after a sweep, and what arrived is read first. */
+/* A dying engine loses both its connections, so this is judged after a sweep. */
 static void report_cuts(engine_link_t *self)
 {
-    receiver_drain(self->output, DRAIN_MAX);
+    receiver_drain(self->output, DRAIN_MAX); /* what came over a connection before its end is noted */
     for (uint32_t place = 0; place < self->options.rank_count; place++) {
-        const char *why = cut_of(self, place);
-        if (why && self->options.events->on_cut)
+        const char *why = link_cuts_take(self->cuts, place);
+        if (why)
             report_cut(self, place, why);
     }
-    self->unknown_outputs = 0;
-    self->unexplained = 0;
-}
-
-/* How long we may be stopped before an engine may have given up our connection for it. */
-static int64_t silence_that_ends(const engine_link_options_t *options)
-{
-    int64_t silence_ms = options->heartbeat_timeout_ms - options->heartbeat_interval_ms;
-    int64_t noise_ms = INT64_C(3) * SWEEP_MS / 2;
-    return silence_ms > noise_ms ? silence_ms : noise_ms;
+    link_cuts_settled(self->cuts);
 }
 
 static int on_sweep_timer(zloop_t *loop, int timer, void *context)
@@ -350,10 +327,7 @@ static int on_sweep_timer(zloop_t *loop, int timer, void *context)
     (void)loop;
     (void)timer;
     engine_link_t *self = context;
-    int64_t now_ms = zclock_mono();
-    if (now_ms - self->swept_ms >= silence_that_ends(&self->options))
-        self->woken_ms = now_ms;
-    self->swept_ms = now_ms;
+    link_cuts_awake(self->cuts, zclock_mono());
     engine_link_sweep(self);
     if (self->settle_timer == -1) /* else the ends of connections that were just told are judged then */
         report_cuts(self);
@@ -372,28 +346,24 @@ static int on_settle_timer(zloop_t *loop, int timer, void *context)
     return 0;
 }
 
-/* A connection that ends while we are stopped, because of our silence, is followed by the next at once: the sweep finds a route,
- * and what was sent into the first is lost unnoticed. Nothing tells whose it was, unless a loss explains it. */
 static void on_input_event(void *context, int event, int value)
 {
     engine_link_t *self = context;
     (void)value;
-    if (event == ZMQ_EVENT_DISCONNECTED && self->woken_ms > 0 && zclock_mono() - self->woken_ms <= WAKING_MS)
-        self->unexplained++;
+    if (event == ZMQ_EVENT_DISCONNECTED)
+        link_cuts_input_ended(self->cuts, zclock_mono());
     sweep_soon(self);
 }
 
 static void on_output_event(void *context, int event, int value)
 {
     engine_link_t *self = context;
-    if (event != ZMQ_EVENT_DISCONNECTED) {
-        self->is_no_engine = true; /* its handshake failed; its end is the next event */
-        return;
-    }
-    if (!self->is_no_engine && !output_paths_knows(self->output_paths, value))
-        self->unknown_outputs++;
-    self->is_no_engine = false;
-    sweep_soon(self);
+    bool is_end = event == ZMQ_EVENT_DISCONNECTED;
+    if (is_end && !self->is_no_engine)
+        link_cuts_output_ended(self->cuts, value);
+    self->is_no_engine = !is_end; /* its handshake failed, and its end is the next event */
+    if (is_end)
+        sweep_soon(self);
 }
 
 /* --- birth and death --- */
@@ -431,6 +401,14 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
     return status;
 }
 
+/* How long we may be stopped before an engine may have given up our connection for it. */
+static int64_t stop_that_ends(const engine_link_options_t *options)
+{
+    int64_t silence_ms = options->heartbeat_timeout_ms - options->heartbeat_interval_ms;
+    int64_t noise_ms = INT64_C(3) * SWEEP_MS / 2;
+    return silence_ms > noise_ms ? silence_ms : noise_ms;
+}
+
 wg_status_t engine_link_new(engine_link_t **out, zloop_t *loop, const engine_link_options_t *options,
                             wg_error_t *error)
 {
@@ -444,15 +422,14 @@ wg_status_t engine_link_new(engine_link_t **out, zloop_t *loop, const engine_lin
     self->sweep_timer = -1;
     self->settle_timer = -1;
     self->routes = calloc(options->rank_count, sizeof *self->routes);
-    self->output_paths = output_paths_new(options->rank_count);
+    self->cuts = link_cuts_new(options->rank_count, stop_that_ends(options), zclock_mono());
     self->sweep_turn = turn_new(loop, on_sweep_turn, self);
-    if (self->routes && self->output_paths && self->sweep_turn)
+    if (self->routes && self->cuts && self->sweep_turn)
         status = open_sockets(self, loop, error);
     if (status != WG_OK) {
         engine_link_destroy(&self);
         return status;
     }
-    self->swept_ms = zclock_mono();
     self->sweep_timer = zloop_timer(loop, SWEEP_MS, 0, on_sweep_timer, self);
     *out = self;
     return WG_OK;
@@ -472,7 +449,7 @@ void engine_link_destroy(engine_link_t **link)
     socket_monitor_destroy(&self->output_monitor);
     receiver_destroy(&self->input);
     receiver_destroy(&self->output);
-    output_paths_destroy(&self->output_paths);
+    link_cuts_destroy(&self->cuts);
     free(self->routes);
     free(self);
     *link = NULL;

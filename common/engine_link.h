@@ -62,6 +62,8 @@ WG_MUST_CHECK wg_status_t engine_link_send(engine_link_t *link, uint32_t rank, w
 
 /* Has an engine said within the last second that it is dying? A loss now is then very likely its. */
 bool engine_link_death_reported(const engine_link_t *link);
+uint64_t engine_link_sentinels(
+    const engine_link_t *link); /* how many such words have come; anybody may send one */
 
 bool engine_link_route_up(const engine_link_t *link, uint32_t rank);
 

@@ -256,7 +256,9 @@ size_t client_in_flight(const client_t *client)
 
 client_counters_t client_counters(const client_t *client)
 {
-    return client->counters;
+    client_counters_t counters = client->counters;
+    counters.death_sentinels = engine_link_sentinels(client->link);
+    return counters;
 }
 
 const char *client_cause_name(client_cause_t cause)

@@ -122,7 +122,8 @@ typedef struct {
     uint64_t accepted;                  /* requests, each of which is then counted once below */
     uint64_t ended[CLIENT_CAUSE_COUNT]; /* a request whose ADDs could not all be sent is not accepted */
     uint64_t orphan_outputs;
-    uint64_t aborts_sent; /* ids, not messages */
+    uint64_t death_sentinels; /* of engines, or forged */
+    uint64_t aborts_sent;     /* ids, not messages */
 } client_counters_t;
 client_counters_t client_counters(const client_t *client);
 

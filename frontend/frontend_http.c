@@ -109,8 +109,10 @@ static void write_counters(const frontend_t *self, text_buffer_t *out)
         text_buffer_format(out, "%s\"%s\":%llu", cause > 0 ? "," : "",
                            client_cause_name((client_cause_t)cause),
                            (unsigned long long)counters.ended[cause]);
-    text_buffer_format(out, "},\"orphan_outputs\":%llu,\"aborts_sent\":%llu}",
-                       (unsigned long long)counters.orphan_outputs, (unsigned long long)counters.aborts_sent);
+    text_buffer_format(out, "},\"orphan_outputs\":%llu,\"death_sentinels\":%llu,\"aborts_sent\":%llu}",
+                       (unsigned long long)counters.orphan_outputs,
+                       (unsigned long long)counters.death_sentinels,
+                       (unsigned long long)counters.aborts_sent);
 }
 
 /* null for independent ranks. */

@@ -1,0 +1,94 @@
+#include "common/link_cuts.h"
+
+#include "common/output_paths.h"
+
+#include <stdlib.h>
+
+enum { WAKING_MS = 2000 }; /* after a stop the ends of connections are learned within this time */
+
+struct link_cuts {
+    output_paths_t *outputs;
+    int64_t stop_ms;
+    int64_t awake_ms; /* link_cuts_awake was last called */
+    int64_t woken_ms; /* we went on after a stop; 0: there was none */
+    /* since the last settling: */
+    uint32_t inputs_ended;  /* when just woken, and no loss found for them */
+    uint32_t unknown_ended; /* output connections of which nobody knows whose they were */
+};
+
+link_cuts_t *link_cuts_new(uint32_t count, int64_t stop_ms, int64_t now_ms)
+{
+    link_cuts_t *self = calloc(1, sizeof *self);
+    if (!self)
+        return NULL;
+    *self = (link_cuts_t){.outputs = output_paths_new(count), .stop_ms = stop_ms, .awake_ms = now_ms};
+    if (!self->outputs)
+        link_cuts_destroy(&self);
+    return self;
+}
+
+void link_cuts_destroy(link_cuts_t **cuts)
+{
+    link_cuts_t *self = *cuts;
+    if (!self)
+        return;
+    output_paths_destroy(&self->outputs);
+    free(self);
+    *cuts = NULL;
+}
+
+void link_cuts_awake(link_cuts_t *cuts, int64_t now_ms)
+{
+    if (now_ms - cuts->awake_ms >= cuts->stop_ms)
+        cuts->woken_ms = now_ms;
+    cuts->awake_ms = now_ms;
+}
+
+bool link_cuts_knows(const link_cuts_t *cuts, int fd)
+{
+    return output_paths_find(cuts->outputs, fd) >= 0;
+}
+
+bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd)
+{
+    return output_paths_move(cuts->outputs, place, fd);
+}
+
+/* The engines that gave us up dial again at once, so that a sweep finds their routes, and what was sent into the connections before
+ * is lost unnoticed. Nothing tells whose they were. */
+void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms)
+{
+    if (cuts->woken_ms > 0 && now_ms - cuts->woken_ms <= WAKING_MS)
+        cuts->inputs_ended++;
+}
+
+void link_cuts_output_ended(link_cuts_t *cuts, int fd)
+{
+    if (!output_paths_knows(cuts->outputs, fd))
+        cuts->unknown_ended++;
+}
+
+void link_cuts_lost(link_cuts_t *cuts, uint32_t place)
+{
+    if (cuts->inputs_ended > 0)
+        cuts->inputs_ended--;
+    if (cuts->unknown_ended > 0 && output_paths_is_unknown(cuts->outputs, place))
+        cuts->unknown_ended--;
+    output_paths_forget(cuts->outputs, place);
+}
+
+const char *link_cuts_take(link_cuts_t *cuts, uint32_t place)
+{
+    bool unknown = output_paths_is_unknown(cuts->outputs, place);
+    if (output_paths_take_broken(cuts->outputs, place))
+        return "the connection of its outputs ended";
+    if (cuts->unknown_ended > 0 && unknown)
+        return "a connection ended that may have been that of its outputs";
+    return cuts->inputs_ended > 0 ? "connections ended while this process was stopped" : NULL;
+}
+
+void link_cuts_settled(link_cuts_t *cuts)
+{
+    cuts->inputs_ended = 0;
+    cuts->unknown_ended = 0;
+}
