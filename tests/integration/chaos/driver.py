@@ -14,16 +14,30 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Generator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 
 from integration import client
-from integration.chaos.faults import GOES_ON, KILL, REST_S, TERM, Fault, Record, engine, plan
+from integration.chaos.faults import (
+    GOES_ON,
+    KILL,
+    PARTITION,
+    PARTITIONS,
+    REDIAL_S,
+    REST_S,
+    TERM,
+    Fault,
+    Record,
+    engine,
+    plan,
+)
 from integration.chaos.load import LEFT, SUCCESS, Load, Request
 from integration.chaos.memory import Memory
 from integration.chaos.rules import COORDINATOR, GRACE_S, Rules
 from integration.cluster import Cluster, Process, rank_row, wait_until
+from integration.hosts import Network
 
+HOSTS = "abcdefgh"  # everything but the engines is on the first, and rank 0 on the second
 GROUP = "group"  # the target that is all engines of a lockstep group
 LINES = 24
 LOOK_S = 0.05  # at most so long after a process ended by itself it is noticed
@@ -37,17 +51,21 @@ Steps = Generator[float, None, None]  # a fault as it goes on: each value is how
 
 
 class Chaos:
-    """cluster: started, and every rank ready, each played by a process of its own (start_engine)."""
+    """cluster: started, and every rank ready, each played by a process of its own (start_engine). network: each rank has
+    a host of its own there, and may be cut off."""
 
-    def __init__(self, cluster: Cluster, seed: int, count: int, *, lockstep: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, seed: int, count: int, *, lockstep: bool, network: Network | None = None
+    ) -> None:
         self._cluster = cluster
+        self._network = network
         self._lockstep = lockstep
         self._seed = seed
         self._frontends = {name: served_ranks(text) for name, text in cluster.frontends.items()}
         self._engines = [engine(rank) for rank in range(cluster.ranks)]
         self._things = [*self._frontends, COORDINATOR, *self._engines]
         self._targets = [*self._frontends, COORDINATOR, *([GROUP] if lockstep else self._engines)]
-        self._plan = plan(seed, self._targets, count, GAP_S)
+        self._plan = plan(seed, self._targets, count, GAP_S, self._engines if network else ())
         self._record = Record()
         self._rules = Rules(self._record, self._frontends, lockstep)
         self._problems: list[str] = []
@@ -107,6 +125,9 @@ class Chaos:
             yield REST_S
 
     def _hit(self, fault: Fault, thing: str) -> Steps:
+        if fault.kind in PARTITIONS:
+            yield from self._cut_off(fault, thing)
+            return
         if fault.kind in GOES_ON:
             yield from self._stop(fault, thing)
             return
@@ -143,6 +164,16 @@ class Chaos:
             if fault.kind in GOES_ON:
                 self._cluster[thing].signal(signal.SIGCONT)
 
+    def _cut_off(self, fault: Fault, thing: str) -> Steps:
+        assert self._network
+        host = host_of(self._engines.index(thing))
+        with self._record.disturbed(thing, gone=False):
+            self._network.partition(host)
+            yield fault.stop_s
+            self._network.heal(host)
+            if fault.kind == PARTITION:
+                yield REDIAL_S
+
     def _end(self, thing: str, kind: str) -> Steps:
         """Until the process is gone; it may be already."""
         process = self._cluster[thing]
@@ -163,7 +194,7 @@ class Chaos:
     def _start(self, thing: str) -> Steps:
         """Until the process listens. An engine has nothing to wait for: its clients will tell when it is there."""
         if thing in self._engines:
-            start_engine(self._cluster, self._engines.index(thing))
+            start_engine(self._cluster, self._engines.index(thing), self._network)
         else:
             process = self._cluster.start_coordinator() if thing == COORDINATOR else self._cluster.start_frontend(thing)
             while process.alive and "http=" not in process.log:
@@ -307,8 +338,13 @@ def served_ranks(text: str) -> list[int]:
     return list(range(int(first), int(last or first) + 1))
 
 
-def start_engine(cluster: Cluster, rank: int) -> Process:
-    return cluster.start_fake_engines(str(rank), "--step-ms", STEP_MS, "--dead-on-term")
+def host_of(rank: int) -> str:
+    return HOSTS[rank + 1]
+
+
+def start_engine(cluster: Cluster, rank: int, network: Network | None = None) -> Process:
+    with network.inside(host_of(rank)) if network else nullcontext():
+        return cluster.start_fake_engines(str(rank), "--step-ms", STEP_MS, "--dead-on-term")
 
 
 def descriptors(process: Process) -> list[str]:
