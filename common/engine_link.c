@@ -160,7 +160,7 @@ static void report_loss(engine_link_t *self, uint32_t rank, route_t *route)
     route->registered = false;
     route->lost_now = false;
     self->death_awaited = false;
-    link_cuts_lost(self->cuts, (uint32_t)(route - self->routes));
+    link_cuts_lost(self->cuts, (uint32_t)(route - self->routes), zclock_mono());
     self->options.events->on_route(self->options.context, rank, false);
 }
 
@@ -216,24 +216,30 @@ static bool is_sentinel(const message_t *message)
            memcmp(message->frames[0].data, sentinel, sizeof sentinel - 1) == 0;
 }
 
+/* why NULL: the log has it already. */
 static void report_cut(engine_link_t *self, uint32_t place, const char *why)
 {
     if (self->routes[place].state != ROUTE_UP || !self->options.events->on_cut)
         return;
-    log_notice("messages may be lost rank=%u why=%s", self->options.ranks[place], why);
+    if (why)
+        log_notice("messages may be lost rank=%u why=%s", self->options.ranks[place], why);
     self->options.events->on_cut(self->options.context, self->options.ranks[place]);
 }
 
-static void note_connection(engine_link_t *self, const message_t *message)
+/* The place that the message comes from, or -1. Its first over another connection than before is a cut. */
+static int64_t note_connection(engine_link_t *self, const message_t *message)
 {
-    if (!self->options.events->sender_of || message->source <= 0 ||
-        link_cuts_knows(self->cuts, message->source))
-        return;
+    if (!self->options.events->sender_of || message->source <= 0)
+        return -1;
+    int64_t place = link_cuts_find(self->cuts, message->source);
+    if (place >= 0)
+        return place;
     int64_t rank = self->options.events->sender_of(self->options.context, message->frames, message->count);
-    int64_t place =
-        rank < 0 ? -1 : rank_map_find(self->options.ranks, self->options.rank_count, (uint32_t)rank);
+    if (rank >= 0)
+        place = rank_map_find(self->options.ranks, self->options.rank_count, (uint32_t)rank);
     if (place >= 0 && link_cuts_moved(self->cuts, (uint32_t)place, message->source))
         report_cut(self, (uint32_t)place, "its outputs come over another connection now");
+    return place;
 }
 
 static void on_output(void *context, const message_t *message)
@@ -251,8 +257,10 @@ static void on_output(void *context, const message_t *message)
         WG_FAIL(&error, DECODE, "EngineCoreOutputs", (size_t)0, "too many frames");
         faults_report(self->options.faults, FAULTS_OUTPUT, "output", &error);
     } else {
-        note_connection(self, message);
-        self->options.events->on_outputs(self->options.context, message->frames, message->count);
+        int64_t place = note_connection(self, message);
+        if (!self->options.events->on_outputs(self->options.context, message->frames, message->count) &&
+            place >= 0)
+            report_cut(self, (uint32_t)place, NULL);
     }
 }
 
@@ -360,7 +368,7 @@ static void on_output_event(void *context, int event, int value)
     engine_link_t *self = context;
     bool is_end = event == ZMQ_EVENT_DISCONNECTED;
     if (is_end && !self->is_no_engine)
-        link_cuts_output_ended(self->cuts, value);
+        link_cuts_output_ended(self->cuts, value, zclock_mono());
     self->is_no_engine = !is_end; /* its handshake failed, and its end is the next event */
     if (is_end)
         sweep_soon(self);

@@ -4,7 +4,11 @@
 
 #include <stdlib.h>
 
-enum { WAKING_MS = 2000 }; /* after a stop the ends of connections are learned within this time */
+enum {
+    WAKING_MS = 2000, /* after a stop the ends of connections are learned within this time */
+    LATE_MS =
+        5000, /* after a loss the same: both are told by the same thread, but read as the machine allows */
+};
 
 struct link_cuts {
     output_paths_t *outputs;
@@ -14,6 +18,9 @@ struct link_cuts {
     /* since the last settling: */
     uint32_t inputs_ended;  /* when just woken, and no loss found for them */
     uint32_t unknown_ended; /* output connections of which nobody knows whose they were */
+    /* since the last loss but LATE_MS: */
+    uint32_t ends_expected; /* of output connections of lost places, of which nobody knows which they are */
+    int64_t lost_ms;
 };
 
 link_cuts_t *link_cuts_new(uint32_t count, int64_t stop_ms, int64_t now_ms)
@@ -44,9 +51,9 @@ void link_cuts_awake(link_cuts_t *cuts, int64_t now_ms)
     cuts->awake_ms = now_ms;
 }
 
-bool link_cuts_knows(const link_cuts_t *cuts, int fd)
+int64_t link_cuts_find(const link_cuts_t *cuts, int fd)
 {
-    return output_paths_find(cuts->outputs, fd) >= 0;
+    return output_paths_find(cuts->outputs, fd);
 }
 
 bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd)
@@ -62,18 +69,34 @@ void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms)
         cuts->inputs_ended++;
 }
 
-void link_cuts_output_ended(link_cuts_t *cuts, int fd)
+static void forget_late_ends(link_cuts_t *self, int64_t now_ms)
 {
-    if (!output_paths_knows(cuts->outputs, fd))
+    if (now_ms - self->lost_ms > LATE_MS)
+        self->ends_expected = 0;
+}
+
+void link_cuts_output_ended(link_cuts_t *cuts, int fd, int64_t now_ms)
+{
+    if (output_paths_knows(cuts->outputs, fd))
+        return;
+    forget_late_ends(cuts, now_ms);
+    if (cuts->ends_expected > 0)
+        cuts->ends_expected--;
+    else
         cuts->unknown_ended++;
 }
 
-void link_cuts_lost(link_cuts_t *cuts, uint32_t place)
+void link_cuts_lost(link_cuts_t *cuts, uint32_t place, int64_t now_ms)
 {
+    bool unknown = output_paths_is_unknown(cuts->outputs, place);
     if (cuts->inputs_ended > 0)
         cuts->inputs_ended--;
-    if (cuts->unknown_ended > 0 && output_paths_is_unknown(cuts->outputs, place))
+    forget_late_ends(cuts, now_ms);
+    if (unknown && cuts->unknown_ended > 0)
         cuts->unknown_ended--;
+    else if (unknown)
+        cuts->ends_expected++;
+    cuts->lost_ms = now_ms;
     output_paths_forget(cuts->outputs, place);
 }
 

@@ -20,8 +20,8 @@ void link_cuts_destroy(link_cuts_t **cuts); /* accepts NULL, clears */
 /* To be called regularly: if it was not for stop_ms, we were stopped. */
 void link_cuts_awake(link_cuts_t *cuts, int64_t now_ms);
 
-/* Does a message over this connection come from where the last ones over it did? Else link_cuts_moved is due. */
-bool link_cuts_knows(const link_cuts_t *cuts, int fd);
+/* The place from which messages over this connection come. -1: nobody's yet, and if it is a place's, link_cuts_moved is due. */
+int64_t link_cuts_find(const link_cuts_t *cuts, int fd);
 /* A place's outputs come over this connection now. True where they came over another before: what was on its way there is lost,
  * though we may learn of that one's end much later. */
 WG_MUST_CHECK bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd);
@@ -29,9 +29,9 @@ WG_MUST_CHECK bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd);
 /* A connection of the input or the output socket has ended, as libzmq tells. An output connection whose handshake failed was no
  * engine's. */
 void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms);
-void link_cuts_output_ended(link_cuts_t *cuts, int fd);
-/* A route was lost: that explains the end of a connection of each kind. */
-void link_cuts_lost(link_cuts_t *cuts, uint32_t place);
+void link_cuts_output_ended(link_cuts_t *cuts, int fd, int64_t now_ms);
+/* A route was lost: that explains the end of a connection of each kind. Of the output's we may learn some time after it. */
+void link_cuts_lost(link_cuts_t *cuts, uint32_t place, int64_t now_ms);
 
 /* Why messages of a place whose route is up may be lost, or NULL: they are not. To be asked once for every place, after all that
  * has arrived was read; then link_cuts_settled. */

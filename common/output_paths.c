@@ -6,7 +6,7 @@
 
 typedef struct {
     connection_t now;
-    connection_t before; /* an older one that is still open: of an engine whose place another has taken */
+    connection_t before; /* the one before, or an older one: of an engine whose place another has taken */
     bool broken;         /* another place's connection has the number of this one's */
 } path_t;
 
@@ -81,10 +81,10 @@ bool output_paths_move(output_paths_t *paths, uint32_t place, int fd)
 
 bool output_paths_take_broken(output_paths_t *paths, uint32_t place)
 {
-    const path_t *path = &paths->paths[place];
+    path_t *path = &paths->paths[place];
     bool broken = path->broken || (path->now.fd > 0 && !connection_is_open(path->now));
     if (broken)
-        output_paths_forget(paths, place);
+        *path = (path_t){.before = path->now}; /* whose end libzmq may tell only now */
     return broken;
 }
 

@@ -100,7 +100,7 @@ static void on_answer(coordinator_t *self, uint32_t rank, int64_t call_id)
 
 /* As client 0 the slot gets the stats of steps without outputs, which the reports have, too. It sends no
  * requests, so request outputs and waves are on the wrong path. */
-static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
+static bool on_slot_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     coordinator_t *self = context;
     wire_outputs_t outputs;
@@ -116,6 +116,7 @@ static void on_slot_outputs(void *context, const wire_bytes_t *frames, size_t co
     else if (outputs.has_utility &&
              outputs.utility.call_id >= 0) /* negative: notices that nobody asked for */
         on_answer(self, outputs.engine_index, outputs.utility.call_id);
+    return true; /* no request of ours waits for outputs */
 }
 
 static const engine_link_events_t slot_events = {

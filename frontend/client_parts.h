@@ -115,7 +115,7 @@ void client_set_rank_silent(client_t *client, uint32_t place, bool silent);
 /* --- client_requests.c, for client.c --- */
 
 /* These three are engine_link's events. */
-void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count);
+bool client_on_outputs(void *context, const wire_bytes_t *frames, size_t count);
 int64_t client_sender_of(void *context, const wire_bytes_t *frames, size_t count);
 void client_on_cut(void *context, uint32_t rank);
 /* Ends everything in flight at that place. */

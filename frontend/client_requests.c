@@ -375,7 +375,7 @@ int64_t client_sender_of(void *context, const wire_bytes_t *frames, size_t count
     return status == WG_OK ? (int64_t)outputs.engine_index : -1;
 }
 
-void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
+bool client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     client_t *self = context;
     wire_outputs_t outputs;
@@ -385,15 +385,17 @@ void client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
     int64_t place = -1;
     const message_t message = {frames, count};
     wg_status_t status = wire_outputs_decode(&outputs, frames[0].data, frames[0].size, &error);
-    if (status == WG_OK)
+    bool is_read = status == WG_OK;
+    if (is_read)
         status = check_envelope(self, &outputs, &place, &error);
     if (status != WG_OK) {
         faults_report_rank(self->faults, FAULTS_OUTPUT, outputs.engine_index, &error);
-        return;
+        return is_read;
     }
     wire_outputs_begin(&cursor, &outputs);
     while (wire_outputs_next(&cursor, &output, &status, &error))
         handle_output(self, (uint32_t)place, &message, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
     client_silence_heard(self, (uint32_t)place);
+    return true;
 }

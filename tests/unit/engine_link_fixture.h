@@ -80,12 +80,14 @@ static inline void on_registration(void *context, uint32_t rank, wire_bytes_t pa
     see(f, "registered %u %.*s; ", rank, (int)payload.size, (const char *)payload.data);
 }
 
-static inline void on_outputs(void *context, const wire_bytes_t *frames, size_t count)
+/* One that begins with ! cannot be read. */
+static inline bool on_outputs(void *context, const wire_bytes_t *frames, size_t count)
 {
     see(context, "output %.*s", (int)frames[0].size, (const char *)frames[0].data);
     for (size_t i = 1; i < count; i++)
         see(context, " + %.*s", (int)frames[i].size, (const char *)frames[i].data);
     see(context, "; ");
+    return frames[0].size == 0 || frames[0].data[0] != '!';
 }
 
 /* A payload "rank N ..." is of that rank; nobody else says. */

@@ -52,10 +52,10 @@ static void test_the_end_of_a_known_output_connection_cuts_its_place(void **stat
 {
     link_cuts_t *cuts = *state;
     int fd = open_one();
-    assert_false(link_cuts_knows(cuts, fd));
+    assert_int_equal(link_cuts_find(cuts, fd), -1);
     assert_false(link_cuts_moved(cuts, 1, fd));
-    assert_true(link_cuts_knows(cuts, fd));
-    link_cuts_output_ended(cuts, fd); /* libzmq tells shortly before it closes the descriptor */
+    assert_int_equal(link_cuts_find(cuts, fd), 1);
+    link_cuts_output_ended(cuts, fd, NOW_MS); /* libzmq tells shortly before it closes the descriptor */
     assert_cuts(cuts, false, false);
     close(fd);
     assert_cuts(cuts, false, true);
@@ -66,7 +66,7 @@ static void test_the_end_of_an_unknown_one_may_be_that_of_any_place_without(void
     link_cuts_t *cuts = *state;
     int fd = open_one();
     assert_false(link_cuts_moved(cuts, 1, fd));
-    link_cuts_output_ended(cuts, STRANGER);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS);
     assert_cuts(cuts, true, false);
     close(fd);
 }
@@ -74,9 +74,28 @@ static void test_the_end_of_an_unknown_one_may_be_that_of_any_place_without(void
 static void test_a_loss_explains_the_end_of_an_unknown_one(void **state)
 {
     link_cuts_t *cuts = *state;
-    link_cuts_output_ended(cuts, STRANGER);
-    link_cuts_lost(cuts, 1);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS);
+    link_cuts_lost(cuts, 1, NOW_MS);
     assert_cuts(cuts, false, false);
+}
+
+static void test_a_loss_explains_an_end_that_is_told_after_it(void **state)
+{
+    link_cuts_t *cuts = *state;
+    link_cuts_lost(cuts, 1, NOW_MS);
+    assert_cuts(cuts, false, false);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS + 1000);
+    assert_cuts(cuts, false, false);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS + 1000);
+    assert_cuts(cuts, true, true);
+}
+
+static void test_a_loss_of_long_ago_explains_nothing(void **state)
+{
+    link_cuts_t *cuts = *state;
+    link_cuts_lost(cuts, 1, NOW_MS);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS + 6000);
+    assert_cuts(cuts, true, true);
 }
 
 static void test_the_loss_of_a_place_whose_connection_is_known_explains_no_other_end(void **state)
@@ -84,8 +103,8 @@ static void test_the_loss_of_a_place_whose_connection_is_known_explains_no_other
     link_cuts_t *cuts = *state;
     int fd = open_one();
     assert_false(link_cuts_moved(cuts, 1, fd));
-    link_cuts_output_ended(cuts, STRANGER);
-    link_cuts_lost(cuts, 1);
+    link_cuts_output_ended(cuts, STRANGER, NOW_MS);
+    link_cuts_lost(cuts, 1, NOW_MS);
     assert_cuts(cuts, true, true); /* nothing is known of either any more */
     close(fd);
 }
@@ -111,11 +130,11 @@ static void test_a_loss_explains_one_end_after_a_stop_and_no_second(void **state
     link_cuts_t *cuts = *state;
     link_cuts_awake(cuts, NOW_MS + STOP_MS);
     link_cuts_input_ended(cuts, NOW_MS + STOP_MS + 1);
-    link_cuts_lost(cuts, 0);
+    link_cuts_lost(cuts, 0, NOW_MS);
     assert_cuts(cuts, false, false);
     link_cuts_input_ended(cuts, NOW_MS + STOP_MS + 2);
     link_cuts_input_ended(cuts, NOW_MS + STOP_MS + 2);
-    link_cuts_lost(cuts, 0);
+    link_cuts_lost(cuts, 0, NOW_MS);
     assert_cuts(cuts, true, true);
 }
 
@@ -137,6 +156,8 @@ int main(void)
         TEST(test_the_end_of_a_known_output_connection_cuts_its_place),
         TEST(test_the_end_of_an_unknown_one_may_be_that_of_any_place_without),
         TEST(test_a_loss_explains_the_end_of_an_unknown_one),
+        TEST(test_a_loss_explains_an_end_that_is_told_after_it),
+        TEST(test_a_loss_of_long_ago_explains_nothing),
         TEST(test_the_loss_of_a_place_whose_connection_is_known_explains_no_other_end),
         TEST(test_input_connections_that_end_while_we_run_are_the_sweeps),
         TEST(test_one_that_ended_while_we_were_stopped_may_be_that_of_any_place),

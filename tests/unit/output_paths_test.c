@@ -89,7 +89,12 @@ static void test_the_last_messages_of_a_connection_are_still_its_places(void **s
     assert_int_equal(output_paths_find(paths, fd), 1);
     assert_true(output_paths_take_broken(paths, 1));
     assert_false(output_paths_take_broken(paths, 1));
-    assert_int_equal(output_paths_find(paths, fd), -1);
+    assert_true(output_paths_is_unknown(paths, 1));
+    assert_true(output_paths_knows(paths, fd)); /* its end may be told only now */
+    int next = open_one();
+    assert_false(output_paths_move(paths, 1, next)); /* told already */
+    assert_int_equal(output_paths_find(paths, next), 1);
+    close(next);
 }
 
 /* PULL takes messages from its connections in turn, so that old and new ones may mix. */

@@ -7,6 +7,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from integration.chaos.faults import HEARTBEAT_TIMEOUT_S, Interval, Record, engine
 from integration.chaos.load import CUT, HUNG, LEFT, SUCCESS, UNREACHED, Request
@@ -16,6 +17,7 @@ COORDINATOR = "coordinator"
 # Stops from this length on may cost a connection: heartbeats end it between the time-out and one probe more, measured
 # on a machine that is busy.
 BREAKING_S = HEARTBEAT_TIMEOUT_S - 1.0
+HEARTBEAT_S = 1.0  # after which both ends have heard each other, if neither is stopped
 SILENCE_S = 2.0  # a second before the frontends call the coordinator silent
 SENTINEL_S = 1.5  # for a second an announced death passes for that of any rank
 READ_S = 1.0  # a frontend that runs has read a request by then
@@ -149,7 +151,19 @@ class Rules:
             place = bisect_right(served, (interval.end, math.inf))  # what has served since has recovered
             return min([self._recovered(interval, things), *(ended for _, ended in served[place : place + 1])])
 
-        return any(self._meets(request, self._breaks(thing), recovered) for thing in things)
+        breaks = [*self._breaks(things[0]), *self._breaks(things[1]), *self._silences(things)]
+        return self._meets(request, breaks, recovered)
+
+    def _silences(self, things: Iterable[str]) -> Iterable[Interval]:
+        """Stops of both ends of a connection, one after the other, that together may cost it."""
+        stops = sorted((i for thing in things for i in self._record.of(thing) if not i.gone), key=lambda i: i.begin)
+        joined: list[Interval] = []
+        for stop in stops:
+            if joined and stop.begin <= joined[-1].end + HEARTBEAT_S:
+                joined[-1] = replace(joined[-1], end=max(joined[-1].end, stop.end))
+            else:
+                joined.append(stop)
+        return (i for i in joined if i.length >= BREAKING_S)
 
     def _recovered(self, interval: Interval, things: Iterable[str]) -> float:
         """When all is well again at the latest. A recovery that is disturbed in its turn begins again."""
