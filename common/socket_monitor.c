@@ -32,8 +32,9 @@ static int on_readable(zloop_t *loop, zsock_t *socket, void *context)
 
 static bool open_pair(socket_monitor_t *self, int events)
 {
+    static unsigned monitors; /* libzmq frees the name of an endpoint some time after it was closed */
     char address[64];
-    snprintf(address, sizeof address, "inproc://monitor-%p", (const void *)self->receiver);
+    snprintf(address, sizeof address, "inproc://monitor-%u", ++monitors);
     if (zmq_socket_monitor(zsock_resolve(receiver_socket(self->receiver)), address, events) != 0)
         return false;
     self->events = zsock_new(ZMQ_PAIR);

@@ -354,16 +354,15 @@ static char *printed_keys(void)
     return text;
 }
 
-static char *file_text(const char *path)
+/* *text must be NULL, and is the caller's. */
+static void read_text(const char *path, char **text)
 {
     FILE *stream = fopen(path, "re");
     if (!stream)
         fail_msg("cannot be opened: %s", path);
-    char *text = NULL;
     size_t size = 0;
-    assert_true(getdelim(&text, &size, '\0', stream) > 0);
+    assert_true(getdelim(text, &size, '\0', stream) > 0);
     fclose(stream);
-    return text;
 }
 
 static void the_readme_holds_the_table_of_keys(void **state)
@@ -371,7 +370,8 @@ static void the_readme_holds_the_table_of_keys(void **state)
     (void)state;
     static const char before[] = "\n<!-- config keys -->\n";
     static const char after[] = "<!-- /config keys -->\n";
-    char *readme = file_text(WG_SOURCE_DIR "/README.md");
+    char *readme = NULL;
+    read_text(WG_SOURCE_DIR "/README.md", &readme);
     char *keys = printed_keys();
     char *at = strstr(readme, before);
     assert_non_null(at);

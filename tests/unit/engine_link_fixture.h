@@ -150,8 +150,9 @@ static inline int setup_at(void **state, const char *prefix, int send_hwm)
         strcpy(f->folder, "/tmp/wavegate-link-XXXXXX");
     if (!f->faults || (f->folder[0] && !mkdtemp(f->folder)))
         return -1;
-    snprintf(f->input.bind, sizeof f->input.bind, "%s%s/input-%p", prefix, f->folder, (void *)f);
-    snprintf(f->output.bind, sizeof f->output.bind, "%s%s/output-%p", prefix, f->folder, (void *)f);
+    unsigned number = fresh_number();
+    snprintf(f->input.bind, sizeof f->input.bind, "%s%s/input-%u", prefix, f->folder, number);
+    snprintf(f->output.bind, sizeof f->output.bind, "%s%s/output-%u", prefix, f->folder, number);
     *state = f;
     return open_link(f, send_hwm, &error) == WG_OK ? 0 : -1;
 }

@@ -47,7 +47,8 @@ static int setup_with(void **state, bool lockstep)
     f->faults = faults_new();
     f->config.ranks.count = 4;
     f->config.ranks.lockstep = lockstep;
-    snprintf(f->config.coordinator.engine_output.bind, WG_ADDRESS_SIZE, "inproc://reports-%p", (void *)f);
+    snprintf(f->config.coordinator.engine_output.bind, WG_ADDRESS_SIZE, "inproc://reports-%u",
+             fresh_number());
     if (engine_reports_new(&f->reports, f->loop.loop, &f->config, f->faults, on_report, f, &error) != WG_OK)
         return -1;
     f->engine = zsock_new(ZMQ_PUSH);

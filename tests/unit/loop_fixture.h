@@ -40,13 +40,21 @@ static inline int on_late(zloop_t *loop, int timer, void *context)
     return -1;
 }
 
+/* For the name of an inproc endpoint, which libzmq frees some time after it was closed. */
+static inline unsigned fresh_number(void)
+{
+    static unsigned last;
+    return ++last;
+}
+
 static inline void test_loop_init(test_loop_t *self)
 {
+    unsigned number = fresh_number();
     log_open("test", WG_LOG_ERROR);
     *self =
         (test_loop_t){.loop = zloop_new(), .stopper = zsock_new(ZMQ_PAIR), .stopped = zsock_new(ZMQ_PAIR)};
-    assert_true(zsock_bind(self->stopped, "inproc://test-loop-%p", (void *)self) == 0);
-    assert_true(zsock_connect(self->stopper, "inproc://test-loop-%p", (void *)self) == 0);
+    assert_true(zsock_bind(self->stopped, "inproc://test-loop-%u", number) == 0);
+    assert_true(zsock_connect(self->stopper, "inproc://test-loop-%u", number) == 0);
     zloop_reader(self->loop, self->stopped, on_stopped, self);
 }
 

@@ -52,7 +52,7 @@ static int setup(void **state)
         return -1;
     test_loop_init(&f->loop);
     f->turn = turn_new(f->loop.loop, on_turn, f);
-    snprintf(f->endpoint.bind, sizeof f->endpoint.bind, "inproc://receiver-%p", (void *)f);
+    snprintf(f->endpoint.bind, sizeof f->endpoint.bind, "inproc://receiver-%u", fresh_number());
     *state = f;
     wg_error_t error;
     return receiver_bind(&f->receiver, f->loop.loop, &pull, &f->endpoint, on_message, f, &error) == WG_OK &&

@@ -81,8 +81,9 @@ static void open_reader(fixture_t *f, int at, int messages)
 {
     f->readers[at] = zsock_new(ZMQ_PAIR);
     f->senders[at] = zsock_new(ZMQ_PAIR);
-    assert_true(zsock_bind(f->readers[at], "inproc://turn-%p-%d", (void *)f, at) == 0);
-    assert_true(zsock_connect(f->senders[at], "inproc://turn-%p-%d", (void *)f, at) == 0);
+    unsigned number = fresh_number();
+    assert_true(zsock_bind(f->readers[at], "inproc://turn-%u", number) == 0);
+    assert_true(zsock_connect(f->senders[at], "inproc://turn-%u", number) == 0);
     for (int i = 0; i < messages; i++)
         assert_int_equal(zmq_send(zsock_resolve(f->senders[at]), "x", 1, ZMQ_DONTWAIT), 1);
     zloop_reader(f->loop.loop, f->readers[at], on_readable, f);
