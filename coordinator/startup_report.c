@@ -7,7 +7,8 @@ static void describe(text_buffer_t *out, uint32_t rank, const rank_table_rank_t 
     long long seconds = (long long)(now_ms - state->since_ms) / 1000;
     switch (state->state) {
     case WG_RANK_ABSENT:
-        text_buffer_format(out, "%u not seen", rank);
+        text_buffer_format(
+            out, state->route_up ? "%u connected, and not heard of since a restart" : "%u not seen", rank);
         break;
     case WG_RANK_HELLO:
         text_buffer_format(out, "%u %s (HELLO %lld s ago)", rank,

@@ -68,6 +68,8 @@ def test_a_coordinator_restarted_while_an_engine_loads_still_gets_it_ready(new_c
     engine.wait_until(lambda: engine.phase == "init", "INIT")
     cluster["coordinator"].kill()
     cluster.start_coordinator()
+    found = "0 connected, and not heard of since a restart"
+    cluster.wait_status("coordinator", lambda status: found in (status["waiting"] or ""), "the engine that loads")
     for step in ("registration", "subscription", "ready"):
         engine.release(step)
     cluster.wait_ready()

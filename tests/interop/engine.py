@@ -257,10 +257,14 @@ class Engine:
     def _take(self, record: Received) -> Any:
         everything = b"".join(record.frames)
         if record.socket == "handshake":
-            if self.init or len(record.frames) != 1:
-                raise wire.Refused("nothing but one INIT of one frame was expected", everything)
-            self.init = wire.decode_init(record.frames[0])
-            return self.init
+            if len(record.frames) != 1:
+                raise wire.Refused("nothing but an INIT of one frame was expected", everything)
+            init = wire.decode_init(record.frames[0])
+            # One that loads does not read a second, which a restarted coordinator may offer; it is the same at least.
+            if self.init not in (None, init):
+                raise wire.Refused("this INIT differs from the first", everything)
+            self.init = init
+            return init
         if record.socket == "publish":
             if record.frames == [b"READY"]:
                 self.done.add("broadcast")

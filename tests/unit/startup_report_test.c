@@ -41,16 +41,18 @@ static void assert_report(const rank_table_t *table, int64_t now_ms, const char 
 static void test_each_state_has_its_words(void **state)
 {
     (void)state;
-    rank_table_t *table = table_of(5);
+    rank_table_t *table = table_of(6);
     bring_up(table, 0, 1000);
     assert_int_equal(rank_table_hello(table, 1, 1000, NULL), WG_OK);
     assert_int_equal(rank_table_hello(table, 2, 30000, NULL), WG_OK);
     assert_int_equal(rank_table_register(table, 2, (wire_bytes_t){NULL, 0}, 30000, NULL), WG_OK);
     bring_up(table, 3, 1000);
     rank_table_route(table, 3, false, 40500);
+    rank_table_route(table, 5, true, 40500);
     assert_report(table, 41000,
                   "1 loading (HELLO 40 s ago), 2 registered, not ready (HELLO 11 s ago), 3 lost (0 s ago), "
-                  "4 not seen; listening on tcp://0.0.0.0:29550");
+                  "4 not seen, 5 connected, and not heard of since a restart; listening on "
+                  "tcp://0.0.0.0:29550");
     rank_table_destroy(&table);
 }
 
