@@ -33,7 +33,7 @@ from integration.chaos.faults import (
 )
 from integration.chaos.load import LEFT, SUCCESS, Load, Request
 from integration.chaos.memory import Memory
-from integration.chaos.rules import COORDINATOR, GRACE_S, Rules
+from integration.chaos.rules import COORDINATOR, GRACE_S, HEARTBEAT_S, Rules
 from integration.cluster import Cluster, Process, rank_row, wait_until
 from integration.hosts import Network
 
@@ -167,12 +167,21 @@ class Chaos:
     def _cut_off(self, fault: Fault, thing: str) -> Steps:
         assert self._network
         host = host_of(self._engines.index(thing))
+        while self._has_strangers():
+            yield LOOK_S
         with self._record.disturbed(thing, gone=False):
             self._network.partition(host)
             yield fault.stop_s
             self._network.heal(host)
             if fault.kind == PARTITION:
                 yield REDIAL_S
+
+    def _has_strangers(self) -> bool:
+        """Whether an engine may have a connection over which nothing has come yet. If its peer dies while it is cut off,
+        only TCP's own repetitions end that one, and they may take longer than the partition did: engines have no
+        time-outs of their own, and get ours with the first heartbeat."""
+        ours = [i for thing in (*self._frontends, COORDINATOR) for i in self._record.of(thing)]
+        return any(i.end > time.monotonic() - (HEARTBEAT_S if i.gone else 0.0) for i in ours)
 
     def _end(self, thing: str, kind: str) -> Steps:
         """Until the process is gone; it may be already."""
