@@ -29,8 +29,8 @@ WG_MUST_CHECK bool config_http_parse(const char *text, config_http_t *out, char 
 /* A host without a port, as peers connect to it. */
 WG_MUST_CHECK bool config_host_parse(const char *text, char reason[CONFIG_REASON_SIZE]);
 
-/* An address as the processes use it: as it was written, but `localhost` as a number. libzmq binds no names, and
- * a machine may know this one for IPv6 alone. target: what config_address_parse made of text. */
+/* An address as the processes use it: as it was written, but `localhost` as a number. libzmq binds no names,
+ * and a machine may know this one for IPv6 alone. target: what config_address_parse made of text. */
 void config_address_text(const char *text, const config_target_t *target, char out[WG_ADDRESS_SIZE]);
 
 void config_http_target(const config_http_t *http, config_target_t *out);

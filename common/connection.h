@@ -1,7 +1,7 @@
-/* connection.h: which connection a descriptor of libzmq's stands for. libzmq tells the number of the socket that a message came
- * over, and numbers are used again at once: a process that was stopped finds the end of one connection and the messages of
- * the next under the same number together. The kernel's cookie tells them apart. No state; any thread. Tests:
- * tests/unit/output_paths_test.c */
+/* connection.h: which connection a descriptor of libzmq's stands for. libzmq tells the number of the socket
+ * that a message came over, and numbers are used again at once: a process that was stopped finds the end of
+ * one connection and the messages of the next under the same number together. The kernel's cookie tells them
+ * apart. No state; any thread. Tests: tests/unit/output_paths_test.c */
 #ifndef WG_COMMON_CONNECTION_H
 #define WG_COMMON_CONNECTION_H
 

@@ -5,7 +5,8 @@
  *
  * A sweep runs after any connection of the input ROUTER came or went, after a death sentinel, after a failed
  * send, and once a second. libzmq tells of a closed connection shortly before the ROUTER itself learns of it,
- * hence a second sweep SETTLE_MS later. */
+ * hence a second sweep SETTLE_MS later. Only after that one is judged what may have been lost on routes that
+ * are up (link_cuts.h), except where a message shows that its rank's outputs come over another connection. */
 #include "common/engine_link.h"
 
 #include "common/connection.h"
@@ -146,8 +147,9 @@ static void report_up(engine_link_t *self, uint32_t rank, route_t *route)
     self->options.events->on_route(self->options.context, rank, true);
 }
 
-/* Whoever dialled last under an id has its place (ROUTER_HANDOVER), also an engine that was taken for gone and has come back.
- * libzmq then leaves the other's connection open, but deaf: its engine would never dial again. */
+/* Whoever dialled last under an id has its place (ROUTER_HANDOVER), also an engine that was taken for gone
+ * and has come back. libzmq then leaves the other's connection open, but deaf: its engine would never dial
+ * again. */
 static void make_deaf_dial(route_t *route)
 {
     connection_shut(route->input);

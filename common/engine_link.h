@@ -22,13 +22,15 @@ typedef struct engine_link engine_link_t;
 typedef struct {
     /* A registration (protocol.md 4), not yet decoded. The route of the rank is up. */
     void (*on_registration)(void *context, uint32_t rank, wire_bytes_t payload);
-    /* An EngineCoreOutputs message: frame 0, then the auxiliary frames. Valid during the call. False where it could not be read, so
-     * that its outputs are lost: a cut of the rank whose connection it came over, if that is known. */
+    /* An EngineCoreOutputs message: frame 0, then the auxiliary frames. Valid during the call. False where it
+     * could not be read, so that its outputs are lost: a cut of the rank whose connection it came over, if
+     * that is known. */
     bool (*on_outputs)(void *context, const wire_bytes_t *frames, size_t count);
-    /* The rank that such a message is from, or -1 where that cannot be told. Asked of the first over a connection. */
+    /* The rank that such a message is from, or -1 where that cannot be told. Asked of the first over a
+     * connection. */
     int64_t (*sender_of)(void *context, const wire_bytes_t *frames, size_t count);
-    /* The rank lives, but what was on its way from or to it may be lost. Comes before anything that its next connection brings.
-     * This and sender_of are NULL where nobody waits for outputs. */
+    /* The rank lives, but what was on its way from or to it may be lost. Comes before anything that its next
+     * connection brings. This and sender_of are NULL where nobody waits for outputs. */
     void (*on_cut)(void *context, uint32_t rank);
     /* The route of the rank came up or was lost. Before a loss all outputs that had arrived were delivered.
      */

@@ -5,8 +5,9 @@
 
 #include "common/config.h"
 
-/* One warning that names every socket with a wildcard in its `_bind`; nothing where there is none. The sockets
- * of that frontend, or the coordinator's where it is NULL. HTTP is meant to be reached, and not looked at. */
+/* One warning that names every socket with a wildcard in its `_bind`; nothing where there is none. The
+ * sockets of that frontend, or the coordinator's where it is NULL. HTTP is meant to be reached, and not
+ * looked at. */
 void exposure_warn(const wg_config_t *config, const config_frontend_t *frontend);
 
 #endif

@@ -61,8 +61,8 @@ bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd)
     return output_paths_move(cuts->outputs, place, fd);
 }
 
-/* The engines that gave us up dial again at once, so that a sweep finds their routes, and what was sent into the connections before
- * is lost unnoticed. Nothing tells whose they were. */
+/* The engines that gave us up dial again at once, so that a sweep finds their routes, and what was sent into
+ * the connections before is lost unnoticed. Nothing tells whose they were. */
 void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms)
 {
     if (cuts->woken_ms > 0 && now_ms - cuts->woken_ms <= WAKING_MS)

@@ -26,8 +26,8 @@ typedef struct {
     void (*close)(void **self);
 } process_program_t;
 
-/* Returns what main is to return: 0, 1 where it could not start or failed, 2 for a fault of the command line or the
- * configuration. The reason is on standard error. */
+/* Returns what main is to return: 0, 1 where it could not start or failed, 2 for a fault of the command line
+ * or the configuration. The reason is on standard error. */
 int process_main(const process_program_t *program, int argc, char **argv);
 
 zloop_t *process_loop(const process_t *process);

@@ -27,8 +27,8 @@ void socket_set_handshake_limit(int64_t limit_ms);
 
 /* WG_E_SYSTEM names the address and the reason. An ipc path is locked first (<path>.lock, held until the
  * process ends), since libzmq would silently take it from a live process, and must be free or a socket, since
- * libzmq would delete it. Its folder is made if only that is missing, for this user alone (0700). *out is NULL
- * on failure. */
+ * libzmq would delete it. Its folder is made if only that is missing, for this user alone (0700). *out is
+ * NULL on failure. */
 WG_MUST_CHECK wg_status_t socket_bind(zsock_t **out, const socket_options_t *options,
                                       const config_endpoint_t *endpoint, wg_error_t *error);
 WG_MUST_CHECK wg_status_t socket_connect(zsock_t **out, const socket_options_t *options, const char *address,

@@ -1,5 +1,6 @@
-/* socket_monitor.h: connections that come to a bound socket, and go. Told in the loop, by libzmq's I/O thread, which is often
- * ahead of the socket itself: what an event says may not be true of the socket yet. Owned by the loop. */
+/* socket_monitor.h: connections that come to a bound socket, and go. Told in the loop, by libzmq's I/O
+ * thread, which is often ahead of the socket itself: what an event says may not be true of the socket yet.
+ * Owned by the loop. */
 #ifndef WG_COMMON_SOCKET_MONITOR_H
 #define WG_COMMON_SOCKET_MONITOR_H
 

@@ -23,7 +23,8 @@ WG_MUST_CHECK wg_status_t control_new(control_t **out, zloop_t *loop, const wg_c
                                       const control_events_t *events, void *context, wg_error_t *error);
 void control_destroy(control_t **control); /* accepts NULL, clears */
 
-/* Tells the joined frontends that serve the rank of its state; all of them in a lockstep group, which fails as one. */
+/* Tells the joined frontends that serve the rank of its state; all of them in a lockstep group, which fails
+ * as one. */
 void control_rank_changed(control_t *control, uint32_t rank);
 
 /* Requests in flight at that rank by the last beats of its connected frontends. */

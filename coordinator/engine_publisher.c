@@ -16,8 +16,8 @@ struct engine_publisher {
     bool waiting; /* somebody has subscribed since the last READY */
 };
 
-/* Subscriptions carry no identity, so who is there is known from the client slot, to which an engine connects before it
- * subscribes. Counting the subscriptions on top keeps READY from being sent between the two. */
+/* Subscriptions carry no identity, so who is there is known from the client slot, to which an engine connects
+ * before it subscribes. Counting the subscriptions on top keeps READY from being sent between the two. */
 static bool gate_is_open(const engine_publisher_t *self)
 {
     if (!self->config->ranks.lockstep)

@@ -29,7 +29,8 @@ void engine_publisher_destroy(engine_publisher_t **publisher); /* accepts NULL, 
 /* A rank has registered, its route came or went, or its state has changed: the gate may open now. */
 void engine_publisher_ranks_changed(engine_publisher_t *publisher);
 
-/* Broadcasts START_DP_WAVE [wave, nil]. Only while no engine can be at the gate, which would take it for its READY and fail. */
+/* Broadcasts START_DP_WAVE [wave, nil]. Only while no engine can be at the gate, which would take it for its
+ * READY and fail. */
 void engine_publisher_start(engine_publisher_t *publisher, int64_t wave);
 
 /* Subscriptions seen so far; XPUB does not tell whose they are. */

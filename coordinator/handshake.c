@@ -46,8 +46,8 @@ static void send_init(handshake_t *self, uint32_t rank)
     rank_table_left(self->options.ranks, rank, zclock_mono());
 }
 
-/* An engine says HELLO once, and waits. If that went to an earlier life of ours, or was lost with its connection, it is
- * connected and silent. One that has its INIT and loads does not read a second. */
+/* An engine says HELLO once, and waits. If that went to an earlier life of ours, or was lost with its
+ * connection, it is connected and silent. One that has its INIT and loads does not read a second. */
 static void offer_inits(handshake_t *self)
 {
     for (uint32_t rank = 0; rank < rank_table_count(self->options.ranks); rank++) {
@@ -62,8 +62,9 @@ static void offer_inits(handshake_t *self)
     }
 }
 
-/* The connection of the engine that dialled has ended before its registration: it died while it loaded, and no route of the
- * client slot tells. If it lives after all, and only the connection was lost, it dials again and is offered its INIT. */
+/* The connection of the engine that dialled has ended before its registration: it died while it loaded, and
+ * no route of the client slot tells. If it lives after all, and only the connection was lost, it dials again
+ * and is offered its INIT. */
 static bool has_left(const handshake_t *self, uint32_t rank)
 {
     const rank_table_rank_t *state = rank_table_get(self->options.ranks, rank);

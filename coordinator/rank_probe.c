@@ -7,7 +7,8 @@
 /* Any method would do: one that the engine does not know is answered, too. */
 #define METHOD "is_scheduler_paused"
 
-/* An engine at the gate reads all of them when it opens, and may stand there for as long as another loads its model. */
+/* An engine at the gate reads all of them when it opens, and may stand there for as long as another loads its
+ * model. */
 enum { FIRST_MS = 1000, LAST_MS = 60000 };
 
 typedef struct {

@@ -1,6 +1,7 @@
-/* rank_probe.h: asks ranks that are connected, but not known to be READY, by a utility call: an engine answers once it is
- * through the startup gate. So a coordinator that was restarted finds those that run, and whatever else was lost with its earlier life is
- * made up for. Owned by the coordinator's loop. Tests: tests/integration/test_restart.py */
+/* rank_probe.h: asks ranks that are connected, but not known to be READY, by a utility call: an engine
+ * answers once it is through the startup gate. So a coordinator that was restarted finds those that run, and
+ * whatever else was lost with its earlier life is made up for. Owned by the coordinator's loop. Tests:
+ * tests/integration/test_restart.py */
 #ifndef WG_COORDINATOR_RANK_PROBE_H
 #define WG_COORDINATOR_RANK_PROBE_H
 

@@ -45,9 +45,10 @@ const rank_table_rank_t *rank_table_get(const rank_table_t *table, uint32_t rank
 WG_MUST_CHECK wg_status_t rank_table_identify(const rank_table_t *table, wire_bytes_t identity,
                                               uint32_t *rank, wg_error_t *error);
 
-/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank's route is up: the first engine
- * stays, and the second is remembered, should the first turn out to be gone (rank_table_waiting_hello). A HELLO
- * in state HELLO is taken as a restart: libzmq lets nobody else use the identity of a live connection. */
+/* WG_OK: the engine is to get its INIT. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE where the rank's route is up: the
+ * first engine stays, and the second is remembered, should the first turn out to be gone
+ * (rank_table_waiting_hello). A HELLO in state HELLO is taken as a restart: libzmq lets nobody else use the
+ * identity of a live connection. */
 WG_MUST_CHECK wg_status_t rank_table_hello(rank_table_t *table, uint32_t rank, int64_t now_ms,
                                            wg_error_t *error);
 /* An INIT was sent to an engine that is connected and whose HELLO has not come: it is in HELLO, too. */
@@ -55,23 +56,24 @@ void rank_table_offered(rank_table_t *table, uint32_t rank, int64_t now_ms);
 /* Says whether a HELLO was refused while the rank was READY, and forgets it. */
 WG_MUST_CHECK bool rank_table_waiting_hello(rank_table_t *table, uint32_t rank);
 
-/* The engine's own READY. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE unless the rank is in HELLO, or connected since an earlier life of
- * ours; or where its hash differs from that of the lockstep group's other ranks: then it stays as it is. */
+/* The engine's own READY. WG_E_UNEXPECTED_HANDSHAKE_MESSAGE unless the rank is in HELLO, or connected since
+ * an earlier life of ours; or where its hash differs from that of the lockstep group's other ranks: then it
+ * stays as it is. */
 WG_MUST_CHECK wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t hash,
                                            int64_t now_ms, wg_error_t *error);
 
-/* The engine's ready response came to the client slot. WG_E_DECODE where it is malformed, and then nothing changes. A rank
- * that was ABSENT is in HELLO now: it got its INIT from an earlier life of this coordinator. If its READY has already come, which
- * was refused then, it is READY. */
+/* The engine's ready response came to the client slot. WG_E_DECODE where it is malformed, and then nothing
+ * changes. A rank that was ABSENT is in HELLO now: it got its INIT from an earlier life of this coordinator.
+ * If its READY has already come, which was refused then, it is READY. */
 WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank, wire_bytes_t response,
                                               int64_t now_ms, wg_error_t *error);
 
-/* A frontend knows this of the rank. News are: READY for a rank that is ABSENT, and a response where there is none. True where
- * anything was. */
+/* A frontend knows this of the rank. News are: READY for a rank that is ABSENT, and a response where there is
+ * none. True where anything was. */
 WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, const wire_control_entry_t *known, int64_t now_ms);
 
-/* The engine has answered a utility call, which none does before it is through the startup gate. Where its route is up it is
- * READY now, unless we have its HELLO and its own READY is to come. */
+/* The engine has answered a utility call, which none does before it is through the startup gate. Where its
+ * route is up it is READY now, unless we have its HELLO and its own READY is to come. */
 void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms);
 
 /* The client slot's route came up or was lost. */

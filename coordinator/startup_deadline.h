@@ -1,8 +1,8 @@
-/* startup_deadline.h: which ranks have not started, and how far each has come, for when `timeouts.startup_ms` is
- * over (design.md 5: HandshakeTimeout, InputRegistrationTimeout).
+/* startup_deadline.h: which ranks have not started, and how far each has come, for when `timeouts.startup_ms`
+ * is over (design.md 5: HandshakeTimeout, InputRegistrationTimeout).
  *
- * It counts from the coordinator's start, not from a rank's last step: an engine that fails while it loads and
- * is started again and again would move such a limit on for ever. A rank that was READY once has started,
+ * It counts from the coordinator's start, not from a rank's last step: an engine that fails while it loads
+ * and is started again and again would move such a limit on for ever. A rank that was READY once has started,
  * also where that was before a restart of this coordinator: losing it later is no matter of the start.
  *
  * Pure: no sockets, no clock. Owned by the coordinator's loop. Tests: tests/unit/startup_deadline_test.c */
@@ -40,8 +40,8 @@ void startup_deadline_learned(startup_deadline_t *deadline, uint32_t rank, int64
 uint32_t startup_deadline_missing(const startup_deadline_t *deadline); /* ranks that have not started */
 /* The limit is over, and ranks are missing. */
 bool startup_deadline_passed(const startup_deadline_t *deadline, int64_t now_ms);
-/* ... and that is to end the process: where the configuration says so, and no rank was found running. Then it is not
- * the cluster that starts, but a coordinator that was restarted. */
+/* ... and that is to end the process: where the configuration says so, and no rank was found running. Then it
+ * is not the cluster that starts, but a coordinator that was restarted. */
 bool startup_deadline_ends(const startup_deadline_t *deadline, int64_t now_ms);
 
 /* Names all missing ranks of that phase in one error. False, and nothing written, where there are none.

@@ -18,8 +18,8 @@ struct wave_driver {
     wave_driver_state_t state;
 };
 
-/* To each rank on its request socket, where engines take it, too (protocol.md 5), but do not read before they are through the
- * startup gate. One that has dialled and is not READY has no part in what runs. */
+/* To each rank on its request socket, where engines take it, too (protocol.md 5), but do not read before they
+ * are through the startup gate. One that has dialled and is not READY has no part in what runs. */
 static void start_one_by_one(wave_driver_t *self)
 {
     msgpack_sbuffer_clear(&self->payload);

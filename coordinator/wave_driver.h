@@ -1,5 +1,6 @@
-/* wave_driver.h: carries out what wave.h and wave_watchdog.h decide: state file, broadcasts, publishes, pings and their timers.
- * Only for lockstep groups. Owned by the coordinator's loop. Tests: tests/integration/test_waves.py */
+/* wave_driver.h: carries out what wave.h and wave_watchdog.h decide: state file, broadcasts, publishes, pings
+ * and their timers. Only for lockstep groups. Owned by the coordinator's loop. Tests:
+ * tests/integration/test_waves.py */
 #ifndef WG_COORDINATOR_WAVE_DRIVER_H
 #define WG_COORDINATOR_WAVE_DRIVER_H
 

@@ -90,8 +90,8 @@ void client_destroy(client_t **client); /* requests still in flight get no on_en
 
 /* Sends the ADDs. On failure events are not called, and no engine keeps anything of the request:
  * DuplicateRequestId, InvalidDataParallelRank, InvalidRequest (prompt and max_tokens against the ranks'
- * max_model_len), Overloaded, NoRankReady, Draining, DispatcherClosed, Encode, System. events must outlive the
- * request. */
+ * max_model_len), Overloaded, NoRankReady, Draining, DispatcherClosed, Encode, System. events must outlive
+ * the request. */
 WG_MUST_CHECK wg_status_t client_submit(client_t *client, const client_submission_t *submission,
                                         const client_events_t *events, void *user, client_request_t **out,
                                         wg_error_t *error);

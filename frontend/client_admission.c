@@ -61,7 +61,8 @@ static wg_status_t check_group(const client_t *self, wg_error_t *error)
     return WG_FAIL(error, NO_RANK_READY, text);
 }
 
-/* A frontend that the coordinator refused has other client indexes than the engines know: it would get others' outputs. */
+/* A frontend that the coordinator refused has other client indexes than the engines know: it would get
+ * others' outputs. */
 static wg_status_t check_refusal(const client_t *self, wg_error_t *error)
 {
     const char *refusal = control_link_refusal(self->control);

@@ -1,6 +1,6 @@
 /* client_parts.h: the inside of a client_t, for client.c (ranks and links), client_admission.c (who may come
- * in), client_submit.c (the way in), client_requests.c (the way out, and the ends) and client_silence.c (ranks
- * from which nothing comes). */
+ * in), client_submit.c (the way in), client_requests.c (the way out, and the ends) and client_silence.c
+ * (ranks from which nothing comes). */
 #ifndef WG_FRONTEND_CLIENT_PARTS_H
 #define WG_FRONTEND_CLIENT_PARTS_H
 
@@ -100,7 +100,8 @@ void client_retire_request(client_t *client, client_request_t *request);
 
 void client_silence_open(client_t *client); /* before the links, whose callbacks use it */
 void client_silence_close(client_t *client);
-/* Has the engine send something: a sign of life, by which the link also learns over which connection its outputs come. */
+/* Has the engine send something: a sign of life, by which the link also learns over which connection its
+ * outputs come. */
 void client_ask(client_t *client, uint32_t place);
 /* A sign of life of the rank at that place. */
 void client_silence_heard(client_t *client, uint32_t place);

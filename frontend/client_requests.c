@@ -265,8 +265,8 @@ static void end_by_engine(client_t *self, in_flight_t *entry, wire_finish_t reas
     }
 }
 
-/* A connection that was reset under the engine's feet loses what was on its way. The count tells, where the engine says that it
- * made all it was asked for; more than that it must not make. */
+/* A connection that was reset under the engine's feet loses what was on its way. The count tells, where the
+ * engine says that it made all it was asked for; more than that it must not make. */
 static bool has_all_tokens(const in_flight_t *entry, wire_finish_t finish)
 {
     if (finish == WIRE_FINISH_LENGTH && entry->fits)

@@ -1,4 +1,5 @@
-/* The silence limit (rank_silence.h) of every rank: its timer, the questions, and what counts as a sign of life. */
+/* The silence limit (rank_silence.h) of every rank: its timer, the questions, and what counts as a sign of
+ * life. */
 #include "frontend/client_parts.h"
 
 /* Changes nothing, and every engine answers it, if only with an error. */

@@ -3,7 +3,8 @@
  *
  * A rank is READY when its route is up and the coordinator has said so, for an engine that has registered may
  * still wait at the startup gate. While the coordinator is silent the registration must do. Once READY, only
- * the loss of the route ends it; but where nothing comes over that route it is SILENT until something does. */
+ * the loss of the route ends it; but where nothing comes over that route it is SILENT until something does.
+ */
 #ifndef WG_FRONTEND_DISPATCHER_H
 #define WG_FRONTEND_DISPATCHER_H
 

@@ -1,8 +1,8 @@
 /* The head of a stream goes out with its first event, so that a failure before it still gets its own status.
  * After the head, a failure is one error event and the terminator (design.md 5).
  *
- * An event carries what a choice has pending. As long as the reader keeps up, that is one output of the engine;
- * when it lags, outputs add up until the transport has taken what was written before. */
+ * An event carries what a choice has pending. As long as the reader keeps up, that is one output of the
+ * engine; when it lags, outputs add up until the transport has taken what was written before. */
 #include "frontend/generation_parts.h"
 
 #include <string.h>

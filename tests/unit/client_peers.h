@@ -1,6 +1,6 @@
 /* client_peers.h: those around the client in its tests: a coordinator and engines of plain ZMQ sockets, in
- * the client's own loop. What the requests see is one text, in order: "a +2; a end length; "; what the engines
- * get is another: "0 ADD a; 0 ABORT a; ". */
+ * the client's own loop. What the requests see is one text, in order: "a +2; a end length; "; what the
+ * engines get is another: "0 ADD a; 0 ABORT a; ". */
 #ifndef WG_TESTS_CLIENT_PEERS_H
 #define WG_TESTS_CLIENT_PEERS_H
 

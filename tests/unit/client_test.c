@@ -1,5 +1,5 @@
-/* Requests on their way in: what an engine gets, and every reason for which one is refused. How requests end is
- * client_ends_test.c's. */
+/* Requests on their way in: what an engine gets, and every reason for which one is refused. How requests end
+ * is client_ends_test.c's. */
 #include "tests/unit/client_fixture.h"
 
 /* --- served --- */
@@ -227,7 +227,8 @@ static int setup_unlimited(void **state)
     return setup_limited(state, 1000000);
 }
 
-/* The loop does not turn here, so that no sweep finds the loss first. libzmq closes in a thread of its own. */
+/* The loop does not turn here, so that no sweep finds the loss first. libzmq closes in a thread of its own.
+ */
 static void test_a_rank_that_has_just_gone_refuses(void **state)
 {
     fixture_t *f = *state;

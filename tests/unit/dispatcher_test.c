@@ -159,7 +159,8 @@ static void test_the_ways_back_from_lost(void **state)
                    {"no coordinator: another engine registers before its route is seen", "srudru", "ahyxhy"});
 }
 
-/* The coordinator's READY may overtake the registration, and the route of a frontend that has just started. */
+/* The coordinator's READY may overtake the registration, and the route of a frontend that has just started.
+ */
 static void test_a_rank_that_was_never_reached_is_not_lost(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What the ends of connections come to once it is known which routes were lost. Whose an output connection is, is
- * output_paths_test.c's. */
+/* What the ends of connections come to once it is known which routes were lost. Whose an output connection
+ * is, is output_paths_test.c's. */
 #include "common/link_cuts.h"
 
 #include <setjmp.h>

@@ -15,8 +15,8 @@ enum { LOOP_SAFETY_MS = 15000 };
 
 typedef struct {
     zloop_t *loop;
-    zsock_t *
-        stopper; /* a message on this pair ends the loop: unlike a timer that does, it leaves nothing behind */
+    zsock_t *stopper; /* a message on this pair ends the loop: unlike a timer that does, it leaves nothing
+                         behind */
     zsock_t *stopped;
     bool late;
 } test_loop_t;

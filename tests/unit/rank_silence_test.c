@@ -1,4 +1,5 @@
-/* A rank with work that gives no sign of life is silent; one without work, or while we were stopped, is not. */
+/* A rank with work that gives no sign of life is silent; one without work, or while we were stopped, is not.
+ */
 #include "frontend/rank_silence.h"
 
 #include <setjmp.h>
@@ -10,8 +11,8 @@
 #define LIMIT_MS 8000
 #define PERIOD_MS 1000
 
-/* Checks once per period from *now_ms on, until the rank is silent or so many periods have passed. Returns the
- * periods that passed before it was silent, or -1. */
+/* Checks once per period from *now_ms on, until the rank is silent or so many periods have passed. Returns
+ * the periods that passed before it was silent, or -1. */
 static int checks_until_silent(rank_silence_t *silence, int64_t *now_ms, bool awaited, int periods,
                                int *questions)
 {

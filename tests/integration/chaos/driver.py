@@ -51,8 +51,8 @@ Steps = Generator[float, None, None]  # a fault as it goes on: each value is how
 
 
 class Chaos:
-    """cluster: started, and every rank ready, each played by a process of its own (start_engine). network: each rank has
-    a host of its own there, and may be cut off."""
+    """cluster: started, and every rank ready, each played by a process of its own (start_engine). network: each rank
+    has a host of its own there, and may be cut off."""
 
     def __init__(
         self, cluster: Cluster, seed: int, count: int, *, lockstep: bool, network: Network | None = None
@@ -177,8 +177,8 @@ class Chaos:
                 yield REDIAL_S
 
     def _has_strangers(self) -> bool:
-        """Whether an engine may have a connection over which nothing has come yet. If its peer dies while it is cut off,
-        only TCP's own repetitions end that one, and they may take longer than the partition did: engines have no
+        """Whether an engine may have a connection over which nothing has come yet. If its peer dies while it is cut
+        off, only TCP's own repetitions end that one, and they may take longer than the partition did: engines have no
         time-outs of their own, and get ours with the first heartbeat."""
         ours = [i for thing in (*self._frontends, COORDINATOR) for i in self._record.of(thing)]
         return any(i.end > time.monotonic() - (HEARTBEAT_S if i.gone else 0.0) for i in ours)

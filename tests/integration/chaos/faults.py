@@ -19,9 +19,9 @@ PARTITIONS = (BLINK, PARTITION)
 GOES_ON = (PAUSE, STALL, FREEZE, *PARTITIONS)
 VANISH = "vanish"  # stopped for `stop_s`, then killed: a machine that hangs and is reset
 
-# A pause, a stall and a blink are shorter than the heartbeats' time-out, and no connection may be lost for them. The stall
-# is longer than the three seconds after which the coordinator and its frontends call each other silent. What TCP sent into
-# a partition comes up to twice as late, so a blink must be short.
+# A pause, a stall and a blink are shorter than the heartbeats' time-out, and no connection may be lost for them. The
+# stall is longer than the three seconds after which the coordinator and its frontends call each other silent. What TCP
+# sent into a partition comes up to twice as late, so a blink must be short.
 STOPS_S = {
     PAUSE: (0.02, 1.0),
     STALL: (3.2, 3.6),
