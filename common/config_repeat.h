@@ -1,5 +1,6 @@
-/* config_repeat.h: the sections of the configuration that are lists of groups, `frontends = ( { ... }, ... )`:
- * where the elements are in a wg_config_t. Used by the config_* files only. Tests: tests/unit/config_test.c */
+/* config_repeat.h: the sections of the configuration that are lists of groups, `frontends = ( { ... }, ...
+ * )`: where the elements are in a wg_config_t. Used by the config_* files only. Tests:
+ * tests/unit/config_test.c */
 #ifndef WG_COMMON_CONFIG_REPEAT_H
 #define WG_COMMON_CONFIG_REPEAT_H
 

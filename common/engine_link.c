@@ -233,7 +233,12 @@ static int64_t note_connection(engine_link_t *self, const message_t *message)
 {
     if (!self->options.events->sender_of || message->source <= 0)
         return -1;
-    int64_t place = link_cuts_find(self->cuts, message->source);
+    bool is_over;
+    int64_t place = link_cuts_find(self->cuts, message->source, &is_over);
+    if (is_over) { /* whether there were others with its number since is told before their messages come */
+        socket_monitor_read(self->output_monitor);
+        place = link_cuts_find(self->cuts, message->source, &is_over);
+    }
     if (place >= 0)
         return place;
     int64_t rank = self->options.events->sender_of(self->options.context, message->frames, message->count);
@@ -368,12 +373,16 @@ static void on_input_event(void *context, int event, int value)
 static void on_output_event(void *context, int event, int value)
 {
     engine_link_t *self = context;
-    bool is_end = event == ZMQ_EVENT_DISCONNECTED;
-    if (is_end && !self->is_no_engine)
-        link_cuts_output_ended(self->cuts, value, zclock_mono());
-    self->is_no_engine = !is_end; /* its handshake failed, and its end is the next event */
-    if (is_end)
+    if (event == ZMQ_EVENT_ACCEPTED) {
+        link_cuts_output_accepted(self->cuts, value);
+    } else if (event == ZMQ_EVENT_DISCONNECTED) {
+        if (!self->is_no_engine)
+            link_cuts_output_ended(self->cuts, value, zclock_mono());
+        self->is_no_engine = false;
         sweep_soon(self);
+    } else {
+        self->is_no_engine = true; /* its handshake failed, and its end is the next event */
+    }
 }
 
 /* --- birth and death --- */
@@ -403,7 +412,8 @@ static wg_status_t open_sockets(engine_link_t *self, zloop_t *loop, wg_error_t *
         status = receiver_bind(&self->input, loop, &input, options->input, on_input, self, error);
     if (status == WG_OK)
         status = socket_monitor_new(&self->output_monitor, loop, self->output,
-                                    ZMQ_EVENT_DISCONNECTED | HANDSHAKE_FAILED, on_output_event, self, error);
+                                    ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | HANDSHAKE_FAILED,
+                                    on_output_event, self, error);
     if (status == WG_OK)
         status = socket_monitor_new(&self->input_monitor, loop, self->input,
                                     ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED, on_input_event,

@@ -51,9 +51,9 @@ void link_cuts_awake(link_cuts_t *cuts, int64_t now_ms)
     cuts->awake_ms = now_ms;
 }
 
-int64_t link_cuts_find(const link_cuts_t *cuts, int fd)
+int64_t link_cuts_find(const link_cuts_t *cuts, int fd, bool *is_over)
 {
-    return output_paths_find(cuts->outputs, fd);
+    return output_paths_find(cuts->outputs, fd, is_over);
 }
 
 bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd)
@@ -67,6 +67,11 @@ void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms)
 {
     if (cuts->woken_ms > 0 && now_ms - cuts->woken_ms <= WAKING_MS)
         cuts->inputs_ended++;
+}
+
+void link_cuts_output_accepted(link_cuts_t *cuts, int fd)
+{
+    output_paths_accepted(cuts->outputs, fd);
 }
 
 static void forget_late_ends(link_cuts_t *self, int64_t now_ms)

@@ -24,13 +24,14 @@ void link_cuts_awake(link_cuts_t *cuts, int64_t now_ms);
 
 /* The place from which messages over this connection come. -1: nobody's yet, and if it is a place's,
  * link_cuts_moved is due. */
-int64_t link_cuts_find(const link_cuts_t *cuts, int fd);
+int64_t link_cuts_find(const link_cuts_t *cuts, int fd, bool *is_over); /* as output_paths_find */
 /* A place's outputs come over this connection now. True where they came over another before: what was on its
  * way there is lost, though we may learn of that one's end much later. */
 WG_MUST_CHECK bool link_cuts_moved(link_cuts_t *cuts, uint32_t place, int fd);
 
 /* A connection of the input or the output socket has ended, as libzmq tells. An output connection whose
  * handshake failed was no engine's. */
+void link_cuts_output_accepted(link_cuts_t *cuts, int fd); /* it has begun */
 void link_cuts_input_ended(link_cuts_t *cuts, int64_t now_ms);
 void link_cuts_output_ended(link_cuts_t *cuts, int fd, int64_t now_ms);
 /* A route was lost: that explains the end of a connection of each kind. Of the output's we may learn some

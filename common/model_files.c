@@ -86,9 +86,9 @@ static size_t non_finite_at(const text_buffer_t *text, size_t at)
     return 0;
 }
 
-/* Python writes infinite floats into JSON by name, and so they stand in the config.json of models that engines
- * do load (Mamba's time_step_limit). Each becomes an empty string of the same length: the lines of later faults
- * stay right, and where it is a member that counts, its type is still wrong. */
+/* Python writes infinite floats into JSON by name, and so they stand in the config.json of models that
+ * engines do load (Mamba's time_step_limit). Each becomes an empty string of the same length: the lines of
+ * later faults stay right, and where it is a member that counts, its type is still wrong. */
 static void replace_non_finite(text_buffer_t *text)
 {
     bool in_string = false;

@@ -1,6 +1,6 @@
 /* model_files.h: what a model's own config.json and generation_config.json say (Hugging Face's names), for
- * what the configuration leaves open. For the frontends only: the coordinator may run where there is no model.
- * Read once at start. Tests: tests/unit/model_files_test.c */
+ * what the configuration leaves open. For the frontends only: the coordinator may run where there is no
+ * model. Read once at start. Tests: tests/unit/model_files_test.c */
 #ifndef WG_COMMON_MODEL_FILES_H
 #define WG_COMMON_MODEL_FILES_H
 

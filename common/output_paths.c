@@ -37,30 +37,30 @@ void output_paths_destroy(output_paths_t **paths)
     *paths = NULL;
 }
 
-int64_t output_paths_find(const output_paths_t *paths, int fd)
+int64_t output_paths_find(const output_paths_t *paths, int fd, bool *is_over)
 {
     connection_t connection = {0};
+    *is_over = false;
     for (uint32_t place = 0; place < paths->count; place++) {
         const path_t *path = &paths->paths[place];
         if (path->now.fd != fd && path->before.fd != fd)
             continue;
         if (connection.fd == 0)
             connection = connection_of(fd);
-        bool is_over = connection.cookie == 0; /* then this is one of its last messages */
-        if (is_over || connection_is(path->now, connection) || connection_is(path->before, connection))
+        *is_over = connection.cookie == 0;
+        if (*is_over || connection_is(path->now, connection) || connection_is(path->before, connection))
             return place;
     }
     return -1;
 }
 
-/* Whoever else had that number has lost its connection, or there would be no other with it. */
-static void retire(output_paths_t *self, int fd)
+void output_paths_accepted(output_paths_t *paths, int fd)
 {
-    for (uint32_t place = 0; place < self->count; place++) {
-        path_t *path = &self->paths[place];
-        if (path->now.fd == fd)
+    for (uint32_t place = 0; place < paths->count; place++) {
+        path_t *path = &paths->paths[place];
+        if (path->now.fd == fd && !connection_is_open(path->now)) /* else it is this one's own beginning */
             *path = (path_t){.broken = true};
-        else if (path->before.fd == fd)
+        else if (path->before.fd == fd && !connection_is_open(path->before))
             path->before = (connection_t){0};
     }
 }
@@ -70,11 +70,11 @@ bool output_paths_move(output_paths_t *paths, uint32_t place, int fd)
     path_t *path = &paths->paths[place];
     connection_t connection = connection_of(fd);
     bool had_one = path->now.fd > 0 || path->broken;
-    bool is_over = connection.cookie == 0;
-    if (is_over && had_one)
-        return false; /* an old one's last message, behind the first of its successor */
-    retire(paths, fd);
-    connection_t before = connection_is_open(path->now) ? path->now : (connection_t){0};
+    bool lives = connection_is_open(path->now);
+    if (connection.cookie == 0 && lives)
+        return false; /* the last messages of an older one, behind the first of its successor */
+    output_paths_accepted(paths, fd);
+    connection_t before = lives ? path->now : (connection_t){0};
     *path = (path_t){.now = connection, .before = before};
     return had_one;
 }

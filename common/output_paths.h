@@ -19,8 +19,13 @@ WG_MUST_CHECK output_paths_t *output_paths_new(
     uint32_t count);                               /* NULL without memory. The caller destroys. */
 void output_paths_destroy(output_paths_t **paths); /* accepts NULL, clears */
 
-/* The place whose outputs come over this connection. -1: nobody's yet, or not any more. */
-int64_t output_paths_find(const output_paths_t *paths, int fd);
+/* The place whose outputs come over this connection. -1: nobody's yet, or not any more. *is_over: it has
+ * ended, so this is one of its last messages, unless there has been another connection with that number
+ * since, which output_paths_accepted would have told. */
+int64_t output_paths_find(const output_paths_t *paths, int fd, bool *is_over);
+
+/* There is a new connection with that number, so whoever had it has lost his. */
+void output_paths_accepted(output_paths_t *paths, int fd);
 
 /* Outputs of that place came over this connection, which output_paths_find does not know. True where they had
  * come over another before: what was on its way there is lost. */

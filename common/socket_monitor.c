@@ -12,21 +12,26 @@ struct socket_monitor {
     message_t message;
 };
 
-static int on_readable(zloop_t *loop, zsock_t *socket, void *context)
+void socket_monitor_read(socket_monitor_t *monitor)
 {
-    (void)loop;
-    socket_monitor_t *self = context;
-    while (message_receive(&self->message, socket)) {
+    while (message_receive(&monitor->message, monitor->events)) {
         uint16_t event;
         uint32_t value;
         const wire_bytes_t frame =
-            self->message.count > 0 ? self->message.frames[0] : (wire_bytes_t){NULL, 0};
+            monitor->message.count > 0 ? monitor->message.frames[0] : (wire_bytes_t){NULL, 0};
         if (frame.size < sizeof event + sizeof value)
             continue;
         memcpy(&event, frame.data, sizeof event);
         memcpy(&value, frame.data + sizeof event, sizeof value);
-        self->on_event(self->context, event, (int)value);
+        monitor->on_event(monitor->context, event, (int)value);
     }
+}
+
+static int on_readable(zloop_t *loop, zsock_t *socket, void *context)
+{
+    (void)loop;
+    (void)socket;
+    socket_monitor_read(context);
     return 0;
 }
 

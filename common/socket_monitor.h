@@ -15,6 +15,8 @@ typedef void socket_monitor_fn(void *context, int event, int value);
 WG_MUST_CHECK wg_status_t socket_monitor_new(socket_monitor_t **out, zloop_t *loop,
                                              const receiver_t *receiver, int events,
                                              socket_monitor_fn *on_event, void *context, wg_error_t *error);
+/* Tells the events that are there now, and need not wait for their turn in the loop. */
+void socket_monitor_read(socket_monitor_t *monitor);
 void socket_monitor_destroy(socket_monitor_t **monitor); /* accepts NULL, clears */
 
 #endif
