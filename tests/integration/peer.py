@@ -1,5 +1,6 @@
 """A bare ZMQ peer: for what no engine and no frontend would send."""
 
+from contextlib import suppress
 from typing import Any
 
 import zmq
@@ -15,6 +16,7 @@ class Peer:
             self._socket.setsockopt(zmq.IDENTITY, identity)
         if kind == zmq.SUB:
             self._socket.setsockopt(zmq.SUBSCRIBE, b"")
+        self._socket.setsockopt(zmq.SNDTIMEO, 20000)
         self._socket.connect(address)
 
     def __enter__(self) -> "Peer":
@@ -25,6 +27,11 @@ class Peer:
 
     def send(self, *frames: bytes) -> None:
         self._socket.send_multipart(frames)
+
+    def offer(self, *frames: bytes) -> None:
+        """Sends if there is anybody to send to."""
+        with suppress(zmq.Again):
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
 
     def receive(self, timeout: float = 20.0) -> list[bytes] | None:
         """The next message, or None if there is none within the time."""
