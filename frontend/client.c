@@ -26,8 +26,9 @@ static void end_after_loss(client_t *self, uint32_t place, const wg_error_t *err
         client_end_rank(self, i, CLIENT_RANK_LOST, error);
 }
 
-static void settle(client_t *self, uint32_t place)
+void client_settle(client_t *client, uint32_t place)
 {
+    client_t *self = client;
     dispatcher_t *dispatcher = self->ranks[place].dispatcher;
     wg_rank_state_t before = dispatcher_state(dispatcher);
     if (!dispatcher_settle(dispatcher, zclock_mono()))
@@ -36,7 +37,8 @@ static void settle(client_t *self, uint32_t place)
     log_notice("rank changed rank=%u state=%s was=%s in_flight=%zu", rank,
                wg_rank_state_name(dispatcher_state(dispatcher)), wg_rank_state_name(before),
                dispatcher_in_flight(dispatcher));
-    if (before != WG_RANK_READY)
+    bool only_cut = dispatcher_state(dispatcher) == WG_RANK_HELLO && engine_link_route_up(self->link, rank);
+    if (before != WG_RANK_READY || only_cut) /* what a cut concerns has ended already */
         return;
     wg_error_t error;
     char silence[96];
@@ -54,7 +56,7 @@ static void settle(client_t *self, uint32_t place)
 void client_set_rank_silent(client_t *client, uint32_t place, bool silent)
 {
     dispatcher_set_rank_silent(client->ranks[place].dispatcher, silent);
-    settle(client, place);
+    client_settle(client, place);
 }
 
 static void learn_response(client_t *self, uint32_t place, wire_bytes_t response, faults_socket_t socket)
@@ -72,7 +74,7 @@ static void on_registration(void *context, uint32_t rank, wire_bytes_t payload)
     learn_response(self, place, payload, FAULTS_INPUT);
     dispatcher_set_registered(self->ranks[place].dispatcher);
     client_silence_heard(self, place);
-    settle(self, place);
+    client_settle(self, place);
 }
 
 static void on_route(void *context, uint32_t rank, bool up)
@@ -80,9 +82,9 @@ static void on_route(void *context, uint32_t rank, bool up)
     client_t *self = context;
     uint32_t place = (uint32_t)client_place(self, rank);
     dispatcher_set_route(self->ranks[place].dispatcher, up);
-    settle(self, place);
     if (up)
-        client_ask(self, place);
+        client_prove(self, place);
+    client_settle(self, place);
 }
 
 static const engine_link_events_t link_events = {
@@ -117,8 +119,10 @@ static void on_rank(void *context, const wire_control_entry_t *entry)
     if (entry->has_response)
         learn_response(self, place, entry->response, FAULTS_CONTROL);
     if (entry->number == WG_RANK_READY)
+        client_hurry(self, place);
+    if (entry->number == WG_RANK_READY)
         engine_link_watch(self->link, entry->rank);
-    settle(self, place);
+    client_settle(self, place);
 }
 
 static void on_silent(void *context, bool silent)
@@ -126,7 +130,7 @@ static void on_silent(void *context, bool silent)
     client_t *self = context;
     for (uint32_t place = 0; place < self->frontend->rank_count; place++) {
         dispatcher_set_silent(self->ranks[place].dispatcher, silent);
-        settle(self, place);
+        client_settle(self, place);
     }
     if (!self->lockstep || lockstep_on_silent(self->lockstep, silent))
         return;
@@ -359,7 +363,9 @@ wg_status_t client_new(client_t **out, zloop_t *loop, const wg_config_t *config,
     /* ranks that several frontends serve would all get each frontend's first request, began they all at 0 */
     if (getrandom(&self->choice_turn, sizeof self->choice_turn, 0) != sizeof self->choice_turn)
         self->choice_turn = 0;
+    self->proof.timer = -1;
     client_silence_open(self);
+    client_proof_open(self);
     if (self->by_id && self->turn && new_ranks(self))
         status = open_links(self, error);
     if (status == WG_OK)
@@ -377,6 +383,7 @@ void client_destroy(client_t **client)
     if (self->repeat_timer != -1)
         zloop_timer_end(self->loop, self->repeat_timer);
     client_silence_close(self);
+    client_proof_close(self);
     control_link_destroy(&self->control);
     lockstep_destroy(&self->lockstep);
     load_feed_destroy(&self->feed);

@@ -21,6 +21,9 @@ typedef struct {
     uint32_t client_count; /* frontends that serve it */
     in_flight_t *aborting; /* ended, and the engine is to be told at the end of the turn */
     int64_t refused_ms;    /* when an ADD to it last failed, mostly for its full queue; 0: never */
+    int64_t proof_call_id; /* an answer to this question or a later one came over the connections of now */
+    int64_t ask_wait_ms;
+    int64_t ask_due_ms;
     rank_silence_t silence;
 } client_rank_t;
 
@@ -64,8 +67,11 @@ struct client {
     orphans_t orphans;
     struct {
         int timer; /* -1: there is no limit */
-        int64_t last_call_id;
     } silence;
+    struct {
+        int timer;
+        int64_t last_call_id;
+    } proof;
 };
 
 /* The rank's place in frontend->ranks, or -1. */
@@ -100,15 +106,29 @@ void client_retire_request(client_t *client, client_request_t *request);
 
 void client_silence_open(client_t *client); /* before the links, whose callbacks use it */
 void client_silence_close(client_t *client);
-/* Has the engine send something: a sign of life, by which the link also learns over which connection its
- * outputs come. */
-void client_ask(client_t *client, uint32_t place);
 /* A sign of life of the rank at that place. */
 void client_silence_heard(client_t *client, uint32_t place);
-/* Was a utility call of that id, which is not negative, ever made? */
-bool client_silence_asked(const client_t *client, int64_t call_id);
 
-/* --- client.c, for client_silence.c --- */
+/* --- client_proof.c, for the others --- */
+
+void client_proof_open(client_t *client); /* before the links */
+void client_proof_close(client_t *client);
+/* The connections of that rank are others than before: it gets nothing before it has answered over them. */
+void client_prove(client_t *client, uint32_t place);
+/* Its answer may come soon: the questions need not be rare. */
+void client_hurry(client_t *client, uint32_t place);
+/* Asks for a sign of life. */
+void client_ask(client_t *client, uint32_t place);
+/* Was a utility call of that id, which is not negative, ever made? */
+bool client_asked(const client_t *client, int64_t call_id);
+/* Such a call was answered. */
+void client_answered(client_t *client, uint32_t place, int64_t call_id);
+
+/* --- client.c, for the others --- */
+
+/* Draws the conclusion from what is known of the rank now. If it was READY and is lost, what is in flight
+ * there ends, and in a lockstep group everything. */
+void client_settle(client_t *client, uint32_t place);
 
 /* Ends what is in flight at a rank that has become silent, and in a lockstep group everything. */
 void client_set_rank_silent(client_t *client, uint32_t place, bool silent);

@@ -127,7 +127,8 @@ void client_on_cut(void *context, uint32_t rank)
     in_flight_t *entry;
     while ((entry = dispatcher_first(self->ranks[place].dispatcher)) != NULL)
         fail_stream_closed(self, entry, true);
-    client_ask(self, place);
+    client_prove(self, place);
+    client_settle(self, place);
 }
 
 void client_leave(client_t *client)
@@ -359,7 +360,7 @@ static wg_status_t check_envelope(const client_t *self, const wire_outputs_t *ou
         fault = "a wave";
     else if (outputs->has_utility &&
              outputs->utility.call_id >= 0 && /* negative: notices that nobody asked for */
-             !client_silence_asked(self, outputs->utility.call_id))
+             !client_asked(self, outputs->utility.call_id))
         fault = "the answer to a utility call that nobody made";
     return fault ? WG_FAIL(error, UNEXPECTED_DISPATCHER_OUTPUT, outputs->engine_index, fault) : WG_OK;
 }
@@ -397,5 +398,7 @@ bool client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
         handle_output(self, (uint32_t)place, &message, &output, status, &error);
     handle_finished(self, (uint32_t)place, &outputs);
     client_silence_heard(self, (uint32_t)place);
+    if (outputs.has_utility && outputs.utility.call_id >= 0)
+        client_answered(self, (uint32_t)place, outputs.utility.call_id);
     return true;
 }

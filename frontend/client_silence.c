@@ -2,9 +2,6 @@
  * life. */
 #include "frontend/client_parts.h"
 
-/* Changes nothing, and every engine answers it, if only with an error. */
-#define QUESTION "is_scheduler_paused"
-
 void client_silence_heard(client_t *client, uint32_t place)
 {
     if (client->silence.timer == -1)
@@ -12,22 +9,6 @@ void client_silence_heard(client_t *client, uint32_t place)
     rank_silence_heard(&client->ranks[place].silence, zclock_mono());
     if (dispatcher_state(client->ranks[place].dispatcher) == WG_RANK_SILENT)
         client_set_rank_silent(client, place, false);
-}
-
-bool client_silence_asked(const client_t *client, int64_t call_id)
-{
-    return call_id <= client->silence.last_call_id;
-}
-
-void client_ask(client_t *client, uint32_t place)
-{
-    const client_rank_t *rank = &client->ranks[place];
-    msgpack_sbuffer_clear(&client->payload);
-    if (wire_utility_encode(&client->payload, rank->client_index, ++client->silence.last_call_id, QUESTION,
-                            NULL) == WG_OK)
-        (void)!engine_link_send(client->link, dispatcher_rank(rank->dispatcher), WIRE_REQUEST_UTILITY,
-                                client->payload.data, client->payload.size,
-                                NULL); /* what cannot be sent is not answered */
 }
 
 static int on_timer(zloop_t *loop, int timer, void *context)

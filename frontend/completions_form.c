@@ -1,5 +1,5 @@
-/* The answers of POST /v1/completions: OpenAI's text_completion object, with vLLM's token_ids. There is no text
- * here, so `text` is empty. */
+/* The answers of POST /v1/completions: OpenAI's text_completion object, with vLLM's token_ids. There is no
+ * text here, so `text` is empty. */
 #include "frontend/answer.h"
 
 #include <inttypes.h>

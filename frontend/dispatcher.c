@@ -11,6 +11,8 @@ struct dispatcher {
     wg_rank_state_t told; /* by the coordinator */
     bool silent;          /* the coordinator is, so nothing more is expected of it */
     bool rank_silent;
+    bool answered; /* over the connections of now */
+    bool served;   /* was READY on this route */
     wire_registration_t registration;
     wire_bytes_t response;
     wire_load_t load;
@@ -54,6 +56,18 @@ void dispatcher_set_route(dispatcher_t *dispatcher, bool up)
     dispatcher->route_up = up;
     dispatcher->registered = dispatcher->registered && up;
     dispatcher->rank_silent = dispatcher->rank_silent && up;
+    dispatcher->answered = dispatcher->answered && up;
+    dispatcher->served = dispatcher->served && up;
+}
+
+void dispatcher_set_answered(dispatcher_t *dispatcher, bool answered)
+{
+    dispatcher->answered = answered;
+}
+
+bool dispatcher_answered(const dispatcher_t *dispatcher)
+{
+    return dispatcher->answered;
 }
 
 void dispatcher_set_registered(dispatcher_t *dispatcher)
@@ -79,9 +93,10 @@ void dispatcher_set_rank_silent(dispatcher_t *dispatcher, bool silent)
 static wg_rank_state_t conclude(const dispatcher_t *self)
 {
     bool vouched = self->told == WG_RANK_READY || (self->registered && self->silent);
-    bool served = self->state == WG_RANK_READY || self->state == WG_RANK_SILENT;
-    if (self->route_up && (served || vouched))
+    if (self->route_up && (self->served || vouched) && self->answered)
         return self->rank_silent ? WG_RANK_SILENT : WG_RANK_READY;
+    if (self->route_up && (self->served || vouched))
+        return WG_RANK_HELLO;
     bool awaits_route = self->state == WG_RANK_HELLO && self->told == WG_RANK_READY;
     if (self->registered || self->told == WG_RANK_HELLO || awaits_route)
         return WG_RANK_HELLO;
@@ -95,6 +110,7 @@ bool dispatcher_settle(dispatcher_t *dispatcher, int64_t now_ms)
     if (next == dispatcher->state)
         return false;
     dispatcher->state = next;
+    dispatcher->served = dispatcher->served || next == WG_RANK_READY;
     dispatcher->since_ms = now_ms;
     return true;
 }

@@ -3,8 +3,8 @@
  *
  * A rank is READY when its route is up and the coordinator has said so, for an engine that has registered may
  * still wait at the startup gate. While the coordinator is silent the registration must do. Once READY, only
- * the loss of the route ends it; but where nothing comes over that route it is SILENT until something does.
- */
+ * the loss of the route ends it; but while it has not answered over the connections of now it is in HELLO,
+ * and where nothing comes over them any more it is SILENT until something does. */
 #ifndef WG_FRONTEND_DISPATCHER_H
 #define WG_FRONTEND_DISPATCHER_H
 
@@ -26,6 +26,9 @@ void dispatcher_set_registered(dispatcher_t *dispatcher);
 /* What the coordinator says, and whether it has been silent for so long that nothing more is expected. */
 void dispatcher_set_told(dispatcher_t *dispatcher, wg_rank_state_t state);
 void dispatcher_set_silent(dispatcher_t *dispatcher, bool silent);
+/* Whether the engine has answered over the connections that are there now. */
+void dispatcher_set_answered(dispatcher_t *dispatcher, bool answered);
+bool dispatcher_answered(const dispatcher_t *dispatcher);
 /* Whether the rank itself has given no sign of life for too long (rank_silence.h). Not on the next route. */
 void dispatcher_set_rank_silent(dispatcher_t *dispatcher, bool silent);
 /* The engine's ready response, from itself or by way of the coordinator. WG_E_DECODE where it is malformed.

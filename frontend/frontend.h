@@ -17,9 +17,9 @@ void frontend_destroy(frontend_t **frontend); /* accepts NULL, clears */
 
 typedef void frontend_drained_fn(void *context);
 
-/* The end in good order: not ready from now on, but serving for timeouts.lame_duck_ms; then requests are refused,
- * and those in flight have timeouts.drain_ms before they end with Draining. Calls drained once, from the loop.
- * To be called once. */
+/* The end in good order: not ready from now on, but serving for timeouts.lame_duck_ms; then requests are
+ * refused, and those in flight have timeouts.drain_ms before they end with Draining. Calls drained once, from
+ * the loop. To be called once. */
 void frontend_drain(frontend_t *frontend, frontend_drained_fn *drained, void *context);
 
 #endif

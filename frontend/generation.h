@@ -1,6 +1,7 @@
-/* generation.h: the routes that generate: each joins one HTTP exchange and one request of the client, and lives
- * until either ends. The answer is whole, or a stream of server-sent events (the README has the shapes). Owned
- * by the loop. Tests: tests/unit/generation_test.c, tests/integration/test_generate.py, test_completions.py */
+/* generation.h: the routes that generate: each joins one HTTP exchange and one request of the client, and
+ * lives until either ends. The answer is whole, or a stream of server-sent events (the README has the
+ * shapes). Owned by the loop. Tests: tests/unit/generation_test.c, tests/integration/test_generate.py,
+ * test_completions.py */
 #ifndef WG_FRONTEND_GENERATION_H
 #define WG_FRONTEND_GENERATION_H
 

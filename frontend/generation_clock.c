@@ -1,5 +1,5 @@
-/* One timer for all, for zloop keeps its timers in a list: one per request would cost the loop a walk over all
- * of them each turn. */
+/* One timer for all, for zloop keeps its timers in a list: one per request would cost the loop a walk over
+ * all of them each turn. */
 #include "frontend/generation_parts.h"
 
 enum { TICK_MS = 50 };

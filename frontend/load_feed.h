@@ -1,6 +1,5 @@
-/* load_feed.h: the subscription to the coordinator's publishes (protocol.md 8), ours or vLLM's, and the notices
- * that go the other way. Owned by its
- * client. Tests: tests/integration/test_status.py */
+/* load_feed.h: the subscription to the coordinator's publishes (protocol.md 8), ours or vLLM's, and the
+ * notices that go the other way. Owned by its client. Tests: tests/integration/test_status.py */
 #ifndef WG_FRONTEND_LOAD_FEED_H
 #define WG_FRONTEND_LOAD_FEED_H
 

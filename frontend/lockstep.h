@@ -1,6 +1,6 @@
-/* lockstep.h: a frontend's part in a lockstep group: the state of all its ranks, also those that it does not serve, and the waves
- * (wave_view.h) with what they demand: stamps, notices, wakes of its own. Owned by its client.
- * Tests: tests/integration/test_waves.py */
+/* lockstep.h: a frontend's part in a lockstep group: the state of all its ranks, also those that it does not
+ * serve, and the waves (wave_view.h) with what they demand: stamps, notices, wakes of its own. Owned by its
+ * client. Tests: tests/integration/test_waves.py */
 #ifndef WG_FRONTEND_LOCKSTEP_H
 #define WG_FRONTEND_LOCKSTEP_H
 
@@ -28,7 +28,8 @@ void lockstep_on_publish(lockstep_t *lockstep, int64_t wave, bool running);
 /* Would lockstep_before_add let a request through now? */
 bool lockstep_would_send(const lockstep_t *lockstep, size_t in_flight);
 
-/* Before an ADD. WG_E_CONTROL_CLOSED where nobody would wake the group for it. *undo is for lockstep_not_sent. */
+/* Before an ADD. WG_E_CONTROL_CLOSED where nobody would wake the group for it. *undo is for
+ * lockstep_not_sent. */
 WG_MUST_CHECK wg_status_t lockstep_before_add(lockstep_t *lockstep, size_t in_flight, wave_view_step_t *step,
                                               wave_view_t *undo, wg_error_t *error);
 /* After the ADD to that rank has gone out: the notice or the wake. */
@@ -36,8 +37,8 @@ void lockstep_after_add(lockstep_t *lockstep, uint32_t rank, wave_view_step_t st
 /* The ADD did not go out after all. */
 void lockstep_not_sent(lockstep_t *lockstep, const wave_view_t *undo);
 
-/* The coordinator has fallen silent, or is heard again. False where requests in flight have nobody to wake the group and must
- * be ended. */
+/* The coordinator has fallen silent, or is heard again. False where requests in flight have nobody to wake
+ * the group and must be ended. */
 WG_MUST_CHECK bool lockstep_on_silent(lockstep_t *lockstep, bool silent);
 /* Every wave_repeat_ms. */
 void lockstep_on_repeat(lockstep_t *lockstep, size_t in_flight);

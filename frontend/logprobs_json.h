@@ -1,6 +1,6 @@
 /* logprobs_json.h: rows of logprobs as the two routes show them. A token has no text here, so it is written
- * `token_id:5`, as vLLM does where no text is wanted. Logprobs below -9999 (-inf: the token was impossible) and
- * NaN, which JSON lacks, are written as -9999. No state; the loop. Tests: tests/unit/logprobs_json_test.c
+ * `token_id:5`, as vLLM does where no text is wanted. Logprobs below -9999 (-inf: the token was impossible)
+ * and NaN, which JSON lacks, are written as -9999. No state; the loop. Tests: tests/unit/logprobs_json_test.c
  *
  * `top`: how many of the row's entries are shown, from the first one on, which is the token itself; negative:
  * all. A row can be wider than was asked for, since an engine pads it to the widest of its batch. */

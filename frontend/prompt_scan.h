@@ -3,7 +3,8 @@
  * member is packed in place, without a JSON value per id (design.md 8), and a string takes its place.
  *
  * What it cannot scan it leaves to jansson, and with that the exact words of the error. No state but one
- * random string per process; the loop. Tests: tests/unit/prompt_scan_test.c, tests/fuzz/fuzz_request_body.c */
+ * random string per process; the loop. Tests: tests/unit/prompt_scan_test.c, tests/fuzz/fuzz_request_body.c
+ */
 #ifndef WG_FRONTEND_PROMPT_SCAN_H
 #define WG_FRONTEND_PROMPT_SCAN_H
 

@@ -82,8 +82,9 @@ def test_a_wedged_engine_is_given_up_and_taken_back_when_it_wakes(new_cluster: N
 def test_a_silent_rank_that_has_nothing_to_say_is_asked_until_it_answers(new_cluster: NewCluster) -> None:
     """It has lost its request, and would never say anything again."""
     cluster = new_cluster(1, timeouts=TIMEOUTS).start()
-    engine = cluster.start_engine(0, mute=True)
+    engine = cluster.start_engine(0)
     cluster.wait_ready()
+    engine.mute()
     with pinned(cluster, 0) as connection:
         assert is_silent(client.error_of(connection.whole(), 503, "dispatcher_closed"))
     engine.wait_aborted(engine.added[0].id)

@@ -48,7 +48,6 @@ class Options(AnswerOptions):
     config_hash: str | None = None
     hold: Iterable[str] = ()  # of START_STEPS
     withhold: bool = False
-    mute: bool = False  # it takes everything, and says nothing but what the test sends
     trim: bool = False  # drop trailing defaults from arrays
     stats: bool = True
 
@@ -80,6 +79,8 @@ class Engine:
             set()
         )  # steps of the start: START_STEPS, and "broadcast" for the READY that came
         self._withhold = self.options.withhold
+        self._muted = False
+        self._questions: list[tuple[int, int]] = []  # client, call_id
         self._ids_to_name: dict[int, list[str]] = {}
         self._counts_told = (0, 0)
         self._steps = 0
@@ -125,6 +126,10 @@ class Engine:
     def release(self, step: str) -> None:
         """Goes on with a held step of the start."""
         self.call(lambda: self._held.discard(step))
+
+    def mute(self) -> None:
+        """From now on it takes everything, and says nothing but what the test sends."""
+        self.call(lambda: setattr(self, "_muted", True))
 
     def withhold(self, on: bool) -> None:
         """While on, requests are taken but not answered; turned off, they all are."""
@@ -236,6 +241,7 @@ class Engine:
         while self._jobs:
             self._jobs.popleft()()
         self._advance_start()
+        self._answer()
         if self._has_work():
             self._step()
 
@@ -286,8 +292,22 @@ class Engine:
         if kind == wire.START_DP_WAVE:
             return wire.decode_start_wave(payload)
         if kind == wire.UTILITY:
-            return wire.decode_utility(payload)
+            return self._question(client, wire.decode_utility(payload), payload)
         raise wire.Refused(f"unknown request type {kind.hex()}", payload)
+
+    def _question(self, client: int, call: wire.UtilityCall, payload: bytes) -> wire.UtilityCall:
+        if call.client_index != client:
+            raise wire.Refused(f"UTILITY: client_index {call.client_index} on the socket of client {client}", payload)
+        self._questions.append((client, call.call_id))
+        return call
+
+    def _answer(self) -> None:
+        """A utility call is answered between two steps, and at the startup gate not yet; whatever is asked, the answer is
+        no."""
+        while self._questions and self.phase == "serving" and not self._muted:
+            client, call_id = self._questions.pop(0)
+            output = wire.UtilityOutput(call_id, None, [None, False])
+            self._sockets.outputs[client].send(self._envelope([], {"utility_output": output}))
 
     def _add(self, client: int, payload: bytes) -> Request:
         add = wire.decode_add(payload, self.options.vocab_size)
@@ -370,7 +390,7 @@ class Engine:
         self._sockets.handshake.send(wire.encode(message))
 
     def _has_work(self) -> bool:
-        if self.options.mute:
+        if self._muted:
             return False
         return bool(self.requests and not self._withhold) or bool(self._ids_to_name)
 

@@ -202,6 +202,24 @@ static inline void see_add(const engine_t *engine, wire_bytes_t payload)
     text_buffer_format(&f->got, "%u ADD %s; ", engine->rank, request->id);
 }
 
+static inline void engine_says(fixture_t *f, uint32_t rank, const char *json);
+
+/* A question: whether the engine hears us, and we it. */
+static inline void answer(const engine_t *engine, wire_bytes_t payload)
+{
+    char json[96];
+    wire_reader_t reader;
+    uint32_t count;
+    int64_t client_index = 0;
+    int64_t call_id = 0;
+    wire_reader_init(&reader, payload.data, payload.size);
+    assert_true(wire_reader_array(&reader, &count) && wire_reader_int(&reader, &client_index) &&
+                wire_reader_int(&reader, &call_id));
+    snprintf(json, sizeof json, "[%u,[],null,0.0,[%lld,null,null]]", engine->rank, (long long)call_id);
+    if (engine->output)
+        engine_says(engine->fixture, engine->rank, json);
+}
+
 static inline int on_request(zloop_t *loop, zsock_t *socket, void *context)
 {
     (void)loop;
@@ -212,8 +230,8 @@ static inline int on_request(zloop_t *loop, zsock_t *socket, void *context)
             see_add(context, message.frames[1]);
         else if (message.frames[0].data[0] == WIRE_REQUEST_ABORT)
             see_abort(context, message.frames[1]);
-        else /* a question when the route came up or was cut, which these engines do not answer */
-            assert_int_equal(message.frames[0].data[0], WIRE_REQUEST_UTILITY);
+        else
+            answer(context, message.frames[1]);
     }
     message_free(&message);
     return 0;

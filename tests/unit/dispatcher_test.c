@@ -35,9 +35,17 @@ typedef struct {
 static void happen(dispatcher_t *dispatcher, char event)
 {
     switch (event) {
-    case 'u': /* the route comes up */
+    case 'u': /* the route comes up, and the engine answers */
+        dispatcher_set_route(dispatcher, true);
+        dispatcher_set_answered(dispatcher, true);
+        break;
+    case 'U': /* it only comes up */
     case 'd': /* it goes down */
-        dispatcher_set_route(dispatcher, event == 'u');
+        dispatcher_set_route(dispatcher, event == 'U');
+        break;
+    case 'q': /* it is asked over another connection */
+    case 'w': /* and answers */
+        dispatcher_set_answered(dispatcher, event == 'w');
         break;
     case 'r': /* the engine registers */
         dispatcher_set_registered(dispatcher);
@@ -124,6 +132,18 @@ static void test_what_is_not_enough_for_ready(void **state)
                    {"a route, and the coordinator says HELLO", "Hu", "hh"},
                    {"a route, and the coordinator says LOST", "Lu", "aa"},
                    {"a route that is gone again", "udR", "aaa"});
+}
+
+static void test_an_engine_that_has_not_answered_is_not_ready(void **state)
+{
+    (void)state;
+    ASSERT_STORIES({"it answers after everything else is known", "HrURw", "hhhhy"},
+                   {"a restarted frontend: told, then the route, then the answer", "RUw", "ahy"},
+                   {"a restarted frontend: the answer before the coordinator's word", "UwR", "aay"},
+                   {"no coordinator: the answer and the registration", "srUw", "ahhy"},
+                   {"its answer does not count on the next route", "RuUdUw", "ayyxhy"},
+                   {"its outputs come over another connection", "Ruqw", "ayhy"},
+                   {"the same, and the coordinator has another opinion", "RuLqw", "ayyhy"});
 }
 
 static void test_only_the_loss_of_the_route_ends_ready(void **state)
@@ -291,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_ways_into_ready),
         cmocka_unit_test(test_what_is_not_enough_for_ready),
+        cmocka_unit_test(test_an_engine_that_has_not_answered_is_not_ready),
         cmocka_unit_test(test_only_the_loss_of_the_route_ends_ready),
         cmocka_unit_test(test_a_ready_rank_may_be_silent_for_a_time),
         cmocka_unit_test(test_the_ways_back_from_lost),
