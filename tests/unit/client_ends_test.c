@@ -308,7 +308,7 @@ static void test_a_malformed_envelope_ends_the_requests_of_its_rank(void **state
     wait_for(f, STREAM_CLOSED);
     assert_seen(f, STREAM_CLOSED);
     assert_int_equal(client_in_flight(f->client), 0);
-    assert_logged_once(&f->log, "messagepack decode failed for EngineCoreOutputs at byte 0: not an array");
+    assert_int_equal(faults_count(f->faults, FAULTS_OUTPUT, WG_E_DECODE), 2);
 }
 
 /* Another rank's engine cannot end it either. */
