@@ -263,6 +263,10 @@ static void on_output(void *context, const message_t *message)
         wg_error_t error;
         WG_FAIL(&error, DECODE, "EngineCoreOutputs", (size_t)0, "too many frames");
         faults_report(self->options.faults, FAULTS_OUTPUT, "output", &error);
+        bool is_over;
+        int64_t place = link_cuts_find(self->cuts, message->source, &is_over);
+        if (place >= 0)
+            report_cut(self, (uint32_t)place, NULL);
     } else {
         int64_t place = note_connection(self, message);
         if (!self->options.events->on_outputs(self->options.context, message->frames, message->count) &&

@@ -51,13 +51,13 @@ bool message_receive(message_t *message, zsock_t *socket)
             return false;
         }
         more = zmq_msg_more(&part);
+        if (!more) /* a ROUTER makes the first frame itself */
+            message->source = zmq_msg_get(&part, ZMQ_SRCFD);
         kept = kept && keep(message, &part);
         zmq_msg_close(&part);
     } while (more);
     if (!kept)
         close_parts(message);
-    /* of the last frame: a ROUTER makes the first itself */
-    message->source = message->count > 0 ? zmq_msg_get(&message->parts[message->count - 1], ZMQ_SRCFD) : -1;
     for (size_t i = 0; i < message->count; i++)
         message->frames[i] =
             (wire_bytes_t){zmq_msg_data(&message->parts[i]), zmq_msg_size(&message->parts[i])};

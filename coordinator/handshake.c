@@ -62,30 +62,40 @@ static void offer_inits(handshake_t *self)
     }
 }
 
-/* The connection of the engine that dialled has ended before its registration: it died while it loaded, and
- * no route of the client slot tells. If it lives after all, and only the connection was lost, it dials again
- * and is offered its INIT. */
-static bool has_left(const handshake_t *self, uint32_t rank)
+/* The connection of an engine that dialled has ended before its READY. */
+static bool has_hung_up(const handshake_t *self, uint32_t rank)
 {
-    const rank_table_rank_t *state = rank_table_get(self->options.ranks, rank);
-    return state->state == WG_RANK_HELLO && !state->registered && self->connections[rank].fd != 0 &&
-           !connection_is_open(self->connections[rank]);
+    return rank_table_get(self->options.ranks, rank)->state == WG_RANK_HELLO &&
+           self->connections[rank].fd != 0 && !connection_is_open(self->connections[rank]);
 }
 
-static void find_those_that_left(handshake_t *self)
+/* Where it had not registered it died while it loaded, and no route of the client slot tells. If it lives
+ * after all, and only the connection was lost, it dials again and is offered its INIT. One that had
+ * registered is found by its route, but its READY may have been lost with the connection, and is said once.
+ */
+static void note_hang_up(handshake_t *self, uint32_t rank)
+{
+    self->connections[rank] = (connection_t){0};
+    if (rank_table_get(self->options.ranks, rank)->registered) {
+        rank_table_ready_lost(self->options.ranks, rank);
+        return;
+    }
+    log_warning("engine left while it loaded rank=%u", rank);
+    rank_table_left(self->options.ranks, rank, zclock_mono());
+}
+
+static void find_those_that_hung_up(handshake_t *self)
 {
     uint32_t count = rank_table_count(self->options.ranks);
     uint32_t first = 0;
-    while (first < count && !has_left(self, first))
+    while (first < count && !has_hung_up(self, first))
         first++;
     /* What the engine sent before it closed the connection may be unread, such as its READY. */
     if (first == count || receiver_drain(self->receiver, UNREAD_MAX) == UNREAD_MAX)
         return;
     for (uint32_t rank = first; rank < count; rank++) {
-        if (!has_left(self, rank))
-            continue;
-        log_warning("engine left while it loaded rank=%u", rank);
-        rank_table_left(self->options.ranks, rank, zclock_mono());
+        if (has_hung_up(self, rank))
+            note_hang_up(self, rank);
     }
 }
 
@@ -95,7 +105,8 @@ static int on_offer_timer(zloop_t *loop, int timer, void *context)
     (void)timer;
     handshake_t *self = context;
     offer_inits(self);
-    find_those_that_left(self); /* last: the ROUTER may notice later than we that their connections ended */
+    find_those_that_hung_up(
+        self); /* last: the ROUTER may notice later than we that their connections ended */
     return 0;
 }
 

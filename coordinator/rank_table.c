@@ -11,8 +11,9 @@ typedef struct {
     bool served;        /* some engine of this rank has been READY, and none has dialled since */
     bool waiting_hello; /* a second engine dialled while the first was READY */
     bool early_ready;   /* READY came while the rank was ABSENT: its registration may be on its way */
-    bool dialled;       /* its HELLO has come to us, so its READY will */
+    bool dialled;       /* its HELLO has come to us, and its READY will */
     bool said_ready;
+    bool refused; /* for its hash, when it said READY */
     char hash[HASH_MAX + 1];
 } entry_t;
 
@@ -130,6 +131,7 @@ static void begin_hello(rank_table_t *self, uint32_t rank, bool dialled, int64_t
     entry->early_ready = false;
     entry->dialled = dialled;
     entry->said_ready = false;
+    entry->refused = false;
     entry->hash[0] = '\0';
     set_state(self, rank, WG_RANK_HELLO, now_ms);
 }
@@ -204,6 +206,7 @@ wg_status_t rank_table_ready(rank_table_t *table, uint32_t rank, wire_text_t has
         return WG_FAIL(error, UNEXPECTED_HANDSHAKE_MESSAGE, rank, "READY without a HELLO before it");
     if (table->lockstep) {
         wg_status_t status = check_hash(table, rank, hash, error);
+        entry->refused = status != WG_OK;
         if (status != WG_OK)
             return status;
     }
@@ -268,8 +271,13 @@ void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms)
 {
     const entry_t *entry = &table->entries[rank];
     bool will_say_so = entry->public.state == WG_RANK_HELLO && entry->dialled;
-    if (entry->public.state != WG_RANK_READY && is_connected(entry) && !will_say_so)
+    if (entry->public.state != WG_RANK_READY && is_connected(entry) && !will_say_so && !entry->refused)
         set_state(table, rank, WG_RANK_READY, now_ms);
+}
+
+void rank_table_ready_lost(rank_table_t *table, uint32_t rank)
+{
+    table->entries[rank].dialled = false;
 }
 
 void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms)

@@ -73,8 +73,13 @@ WG_MUST_CHECK wg_status_t rank_table_register(rank_table_t *table, uint32_t rank
 WG_MUST_CHECK bool rank_table_learn(rank_table_t *table, const wire_control_entry_t *known, int64_t now_ms);
 
 /* The engine has answered a utility call, which none does before it is through the startup gate. Where its
- * route is up it is READY now, unless we have its HELLO and its own READY is to come. */
+ * route is up it is READY now, unless its own READY was refused, or is to come, since we have its HELLO. */
 void rank_table_answered(rank_table_t *table, uint32_t rank, int64_t now_ms);
+
+/* The connection that the HELLO came over has ended, and all that came over it was read. If the engine has
+ * sent its READY, that is lost: an answer to a utility call must do then, unless it is the hash of a READY
+ * before that was wrong. */
+void rank_table_ready_lost(rank_table_t *table, uint32_t rank);
 
 /* The client slot's route came up or was lost. */
 void rank_table_route(rank_table_t *table, uint32_t rank, bool up, int64_t now_ms);

@@ -127,6 +127,8 @@ void client_on_cut(void *context, uint32_t rank)
     in_flight_t *entry;
     while ((entry = dispatcher_first(self->ranks[place].dispatcher)) != NULL)
         fail_stream_closed(self, entry, true);
+    if (!dispatcher_answered(self->ranks[place].dispatcher))
+        return; /* it is asked already */
     client_prove(self, place);
     client_settle(self, place);
 }
@@ -394,11 +396,13 @@ bool client_on_outputs(void *context, const wire_bytes_t *frames, size_t count)
         return is_read;
     }
     wire_outputs_begin(&cursor, &outputs);
-    while (wire_outputs_next(&cursor, &output, &status, &error))
+    while (wire_outputs_next(&cursor, &output, &status, &error)) {
         handle_output(self, (uint32_t)place, &message, &output, status, &error);
+        is_read = is_read && output.request_id.data; /* else it may have been of any request */
+    }
     handle_finished(self, (uint32_t)place, &outputs);
     client_silence_heard(self, (uint32_t)place);
     if (outputs.has_utility && outputs.utility.call_id >= 0)
         client_answered(self, (uint32_t)place, outputs.utility.call_id);
-    return true;
+    return is_read;
 }

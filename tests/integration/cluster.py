@@ -65,10 +65,6 @@ class Process:
             threading.Thread(target=self._read_events, daemon=True).start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
     def log(self) -> str:
         with self._changed:
             return "\n".join(self.lines)

@@ -76,6 +76,15 @@ def test_a_coordinator_restarted_while_an_engine_loads_still_gets_it_ready(new_c
     serves(cluster)
 
 
+def test_a_ready_that_was_lost_with_its_connection_is_made_up_for(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1).start()
+    engine = cluster.start_engine(0, hold=["ready"])
+    engine.wait_until(lambda: "registration" in engine.done, "registration")
+    engine.lose_ready()
+    cluster.wait_ready()
+    serves(cluster)
+
+
 def test_a_rank_that_was_never_reached_can_be_replaced(new_cluster: NewCluster) -> None:
     cluster = new_cluster(1).start()
     with Peer(zmq.DEALER, cluster.address["handshake"], b"\x00\x00") as stray:
@@ -101,7 +110,7 @@ def test_a_broken_output_connection_ends_what_was_on_its_way(new_cluster: NewClu
         error, done = connection.events()
         assert error["error"]["code"] == "request_stream_closed" and done == client.DONE
     engine.wait_aborted(request.id)
-    assert rank_states(cluster.status()) == {0: "ready"}
+    cluster.wait_ready()  # as soon as the engine has answered over the new connection
 
 
 def test_a_stream_that_is_shorter_than_the_engine_says_is_no_success(new_cluster: NewCluster) -> None:

@@ -175,6 +175,14 @@ def test_outputs_that_cannot_be_read_at_all_end_what_may_have_been_in_them(share
     shared_cluster.wait_idle()
 
 
+def test_outputs_of_more_frames_than_any_engine_sends_end_what_may_have_been_in_them(shared_cluster: Cluster) -> None:
+    with one_request(shared_cluster, stream=False) as (engine, request, connection):
+        engine.send(1, [engine.output(request, [6])], aux=[b""] * 65536)
+        client.error_of(connection.whole(), 500, "request_stream_closed")
+        engine.wait_aborted(request.id)
+    shared_cluster.wait_idle()
+
+
 def test_a_request_that_the_engine_aborts_ends_as_aborted(shared_cluster: Cluster) -> None:
     with one_request(shared_cluster, stream=True) as (engine, request, stream):
         engine.send(1, [engine.output(request, [5, 6])])

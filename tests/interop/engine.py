@@ -127,6 +127,17 @@ class Engine:
         """Goes on with a held step of the start."""
         self.call(lambda: self._held.discard(step))
 
+    def lose_ready(self) -> None:
+        """Goes on as if it had sent its READY, which was lost with its connection."""
+
+        def lose() -> None:
+            self.done.add("ready")
+            self._poller.unregister(self._sockets.handshake)
+            self._sockets.handshake.close(linger=0)
+            self._enter("serving")
+
+        self.call(lose)
+
     def mute(self) -> None:
         """From now on it takes everything, and says nothing but what the test sends."""
         self.call(lambda: setattr(self, "_muted", True))
