@@ -96,6 +96,20 @@ def test_nothing_is_sent_to_a_rank_that_is_not_ready(new_cluster: NewCluster) ->
     assert len(engine.added) == 1  # nothing of what was refused was sent after all
 
 
+def test_a_rank_gets_no_requests_before_it_has_answered(new_cluster: NewCluster) -> None:
+    """Its route is up, but nobody knows yet whether its outputs come."""
+    cluster = new_cluster(1).start()
+    engine = cluster.start_engine(0, hold=["registration"])
+    engine.mute()
+    engine.release("registration")
+    cluster.wait_status("coordinator", lambda status: rank_states(status) == {0: "ready"}, "its READY")
+    cluster.wait_status("fe0", lambda status: rank_states(status) == {0: "hello"}, "its registration")
+    client.error_of(client.post(cluster.port(), client.generate_body([1], 4)), 503, "no_rank_ready")
+    engine.mute(False)
+    cluster.wait_ready()
+    client.run([client.Job(cluster.port(), [1, 2, 3], 4)])
+
+
 def test_health_is_good_while_one_rank_serves(new_cluster: NewCluster) -> None:
     cluster = new_cluster(2).start()
     cluster.start_engine(1)

@@ -138,9 +138,9 @@ class Engine:
 
         self.call(lose)
 
-    def mute(self) -> None:
-        """From now on it takes everything, and says nothing but what the test sends."""
-        self.call(lambda: setattr(self, "_muted", True))
+    def mute(self, on: bool = True) -> None:
+        """From now on it takes everything, and says nothing but what the test sends; or no longer so."""
+        self.call(lambda: setattr(self, "_muted", on))
 
     def withhold(self, on: bool) -> None:
         """While on, requests are taken but not answered; turned off, they all are."""
