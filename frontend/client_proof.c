@@ -8,7 +8,7 @@
  * the startup gate answers all questions when it is through. */
 #define QUESTION "is_scheduler_paused"
 
-enum { FIRST_MS = 1000, LAST_MS = 60000 };
+enum { FIRST_MS = 1000, LAST_MS = 4000 };
 
 void client_ask(client_t *client, uint32_t place)
 {

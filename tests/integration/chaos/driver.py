@@ -167,7 +167,7 @@ class Chaos:
     def _cut_off(self, fault: Fault, thing: str) -> Steps:
         assert self._network
         host = host_of(self._engines.index(thing))
-        while self._has_strangers():
+        while self._has_strangers(thing):
             yield LOOK_S
         with self._record.disturbed(thing, gone=False):
             self._network.partition(host)
@@ -176,11 +176,11 @@ class Chaos:
             if fault.kind == PARTITION:
                 yield REDIAL_S
 
-    def _has_strangers(self) -> bool:
-        """Whether an engine may have a connection over which nothing has come yet. If its peer dies while it is cut
+    def _has_strangers(self, name: str) -> bool:
+        """Whether the engine may have a connection over which nothing has come yet. If its peer dies while it is cut
         off, only TCP's own repetitions end that one, and they may take longer than the partition did: engines have no
         time-outs of their own, and get ours with the first heartbeat."""
-        ours = [i for thing in (*self._frontends, COORDINATOR) for i in self._record.of(thing)]
+        ours = [i for thing in (*self._frontends, COORDINATOR, name) for i in self._record.of(thing)]
         return any(i.end > time.monotonic() - (HEARTBEAT_S if i.gone else 0.0) for i in ours)
 
     def _end(self, thing: str, kind: str) -> Steps:
