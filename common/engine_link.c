@@ -347,9 +347,7 @@ static int on_sweep_timer(zloop_t *loop, int timer, void *context)
     (void)timer;
     engine_link_t *self = context;
     link_cuts_awake(self->cuts, zclock_mono());
-    engine_link_sweep(self);
-    if (self->settle_timer == -1) /* else the ends of connections that were just told are judged then */
-        report_cuts(self);
+    sweep_soon(self);
     return 0;
 }
 

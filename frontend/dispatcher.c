@@ -13,6 +13,7 @@ struct dispatcher {
     bool rank_silent;
     bool answered; /* over the connections of now */
     bool served;   /* was READY on this route */
+    bool lost;     /* served on a route that is gone, and not since */
     wire_registration_t registration;
     wire_bytes_t response;
     wire_load_t load;
@@ -57,6 +58,7 @@ void dispatcher_set_route(dispatcher_t *dispatcher, bool up)
     dispatcher->registered = dispatcher->registered && up;
     dispatcher->rank_silent = dispatcher->rank_silent && up;
     dispatcher->answered = dispatcher->answered && up;
+    dispatcher->lost = dispatcher->lost || (dispatcher->served && !up);
     dispatcher->served = dispatcher->served && up;
 }
 
@@ -97,7 +99,7 @@ static wg_rank_state_t conclude(const dispatcher_t *self)
         return self->rank_silent ? WG_RANK_SILENT : WG_RANK_READY;
     if (self->route_up && (self->served || vouched))
         return WG_RANK_HELLO;
-    bool awaits_route = self->state == WG_RANK_HELLO && self->told == WG_RANK_READY;
+    bool awaits_route = self->state == WG_RANK_HELLO && self->told == WG_RANK_READY && !self->lost;
     if (self->registered || self->told == WG_RANK_HELLO || awaits_route)
         return WG_RANK_HELLO;
     return self->state == WG_RANK_ABSENT ? WG_RANK_ABSENT : WG_RANK_LOST;
@@ -111,6 +113,7 @@ bool dispatcher_settle(dispatcher_t *dispatcher, int64_t now_ms)
         return false;
     dispatcher->state = next;
     dispatcher->served = dispatcher->served || next == WG_RANK_READY;
+    dispatcher->lost = dispatcher->lost && next != WG_RANK_READY;
     dispatcher->since_ms = now_ms;
     return true;
 }

@@ -268,6 +268,7 @@ def test_an_output_above_the_limit_costs_its_sender_the_connection_only(
         assert tokens_of(other.whole())[-count:] == [SAME] * count
     for engine in engines:
         engine.withhold(False)
+    cluster.wait_ready()
     headers = [[("X-data-parallel-rank", str(rank))] for rank in (0, 1)]
     client.run([client.Job(cluster.port(), [1, 2, 3], 8, headers=pinned) for pinned in headers])
     cluster.wait_idle()

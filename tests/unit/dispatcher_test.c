@@ -143,7 +143,8 @@ static void test_an_engine_that_has_not_answered_is_not_ready(void **state)
                    {"no coordinator: the answer and the registration", "srUw", "ahhy"},
                    {"its answer does not count on the next route", "RuUdUw", "ayyxhy"},
                    {"its outputs come over another connection", "Ruqw", "ayhy"},
-                   {"the same, and the coordinator has another opinion", "RuLqw", "ayyhy"});
+                   {"the same, and the coordinator has another opinion", "RuLqw", "ayyhy"},
+                   {"its route is lost before it answers", "RuqdUw", "ayhxhy"});
 }
 
 static void test_only_the_loss_of_the_route_ends_ready(void **state)
